@@ -44,16 +44,15 @@ void print_row(std::string_view router, std::string_view tier, const ClusterFigu
 void compare(const std::vector<Ask>& asks, int32_t nodes, uint64_t seed, double seconds) {
   struct Way {
     std::string_view name;
-    bool has_tier, sends_evicted;
     tier::Publishing publishing;
     double shard_bytes = 64e9;
   };
   constexpr Way kWays[] = {
-      {"none", false, false, tier::Publishing::nothing},
-      {"second use alone", true, false, tier::Publishing::second_use},
-      {"second use", true, true, tier::Publishing::second_use},
-      {"all", true, true, tier::Publishing::all},
-      {"all, room for all", true, true, tier::Publishing::all, 1e12},
+      {"none", tier::Publishing::nothing},
+      {"second use", tier::Publishing::second_use},
+      {"all", tier::Publishing::all},
+      {"second use, room", tier::Publishing::second_use, 1e12},
+      {"all, room for all", tier::Publishing::all, 1e12},
   };
   print_head();
   double ideal = 0, machine = 0;
@@ -62,8 +61,7 @@ void compare(const std::vector<Ask>& asks, int32_t nodes, uint64_t seed, double 
       const ClusterFigures figures = simulate(asks, {.nodes = nodes,
                                                      .policy = policy,
                                                      .publishing = way.publishing,
-                                                     .has_tier = way.has_tier,
-                                                     .sends_evicted = way.sends_evicted,
+                                                     .has_tier = &way != kWays,
                                                      .shard_bytes = way.shard_bytes,
                                                      .seed = seed});
       print_row(name_of(policy), way.name, figures, seconds);

@@ -1,5 +1,8 @@
 // Any bytes as an HTTP request and as a chunked body: in one piece and in two they mean the same,
-// and what is taken for a request has one length, one host and no controls.
+// what is taken for a request has one length, one host and no controls, and a host that is answered
+// is an address or this machine.
+#include <strings.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,10 +12,26 @@
 #include "base/check.h"
 #include "serve/http/chunks.h"
 #include "serve/http/head.h"
+#include "serve/http/origins.h"
 
 namespace http = cairn::serve::http;
 
 namespace {
+
+// Whom a server answers that knows no names: who asks it by an address or as localhost, which no
+// page of the web can have others do.
+void check_origin(const http::RequestHead& head) {
+  (void)http::is_type_allowed(head);
+  if (!http::refuse_origin(head, {}).empty()) return;
+  const std::string* const host = head.find("host");
+  if (host == nullptr) return;
+  if (host->find_first_not_of("0123456789.:[]abcdefABCDEF") != host->npos) {
+    CHECK(::strncasecmp(host->c_str(), "localhost", 9) == 0);
+    CHECK(host->size() == 9 || (*host)[9] == ':');
+  }
+  const std::string* const origin = head.find("origin");
+  CHECK(origin == nullptr || origin->find("://") != origin->npos);
+}
 
 void check_head(std::string_view text, size_t cut) {
   const auto size = http::head_size(text);
@@ -30,6 +49,7 @@ void check_head(std::string_view text, size_t cut) {
       for (const http::Header& header : head->headers) {
         CHECK(header.value.find_first_of("\r\n") == std::string::npos);
       }
+      check_origin(*head);
     }
   }
 }

@@ -33,6 +33,7 @@ constexpr double kDoubleDepth = 32768;
 // measure follows the newest fifth), between questions whether somebody is done.
 constexpr size_t kRefusalsMax = 3;
 constexpr double kBlockedSeconds = 600, kBusyPart = 0.25, kBusyWeight = 0.2, kAskAgain = 0.25;
+constexpr int kLookedFor = 4;
 constexpr double kLeaseUnknown = 2, kLeaseMin = 0.2, kLeaseMax = 60;
 constexpr double kGoodWait = 5;
 constexpr std::string_view kSecret = "the key of all simulated nodes, 32 bytes and more";
@@ -87,15 +88,10 @@ class Simulation {
     router_.emplace(Router::Options{.policy = options.policy,
                                     .nodes = options.nodes,
                                     .block_seconds = token_seconds_ * kBlockTokens,
-                                    .fetch_block_seconds = kBlockBytes / kLinkBytesPerSecond,
-                                    .uses_in_tier = !options.has_tier ? 0
-                                                    : options.publishing == tier::Publishing::all
-                                                        ? 1
-                                                        : 2,
                                     .seed = options.seed + 3});
     for (uint64_t node = 0; node < uint64_t(options.nodes); ++node) {
       nodes_.push_back(
-          std::make_unique<Node>(size_t(options.node_blocks), options.seed + 100 + 2 * node));
+          std::make_unique<Node>(size_t(options.node_blocks), options.seed + 100 + 3 * node));
     }
   }
 
@@ -104,6 +100,7 @@ class Simulation {
       plan(fault.at, [this, fault] { begin(fault); });
       if (fault.until > fault.at) plan(fault.until, [this, fault] { end(fault); });
     }
+    if (!asks_.empty()) tell_router();
     for (size_t index = 0; index < asks_.size(); ++index) {
       while (!events_.empty() && events_.top().at <= asks_[index].at) take_event();
       now_ = asks_[index].at;
@@ -127,6 +124,7 @@ class Simulation {
     log_.add(what).add(uint64_t(std::llround(now_ * 1e9))).add(first).add(second);
   }
 
+  void tell_router();
   void come(const Ask& ask);
   void start_next(size_t index);
   void begin_work(size_t index, const std::shared_ptr<Work>& work);
@@ -134,9 +132,11 @@ class Simulation {
   bool fetch(Node& node, Work& work, int32_t& held, int32_t in_tier, double& spent);
   bool waits_for_lease(size_t index, const std::shared_ptr<Work>& work, int32_t held,
                        int32_t in_tier);
-  bool takes(Node& node, const Sha256Digest& key);
+  bool takes(Node& node, const Sha256Digest& key, const SimulatedRedis::Place& place);
+  const SimulatedRedis::Place& place(Work& work, int32_t link);
   bool is_reached(const Node& node) const { return !is_tier_down_ && !node.is_cut_off; }
   void publish(size_t index, const Work& work, const std::vector<Sha256Digest>& gone);
+  void look_for_sent(Node& node);
   void send(Node& node, std::vector<Sha256Digest> keys);
   void begin(const Fault& fault);
   void end(const Fault& fault);
@@ -164,12 +164,22 @@ class Simulation {
   Sha256 log_;
 };
 
+// As `cairn route` asks each second.
+void Simulation::tell_router() {
+  for (size_t index = 0; index < nodes_.size(); ++index) {
+    const Node& node = *nodes_[index];
+    const int32_t running = node.at_work == nullptr ? 0 : 1;
+    if (node.is_up) router_->set_told(index, int32_t(node.waiting.size()), running);
+  }
+  if (now_ + 1 < asks_.back().at) plan(now_ + 1, [this] { tell_router(); });
+}
+
 void Simulation::come(const Ask& ask) {
   ++figures_.asks;
   auto work = std::make_shared<Work>();
   work->ask = ask;
   work->chain = std::make_unique<store::Chain>(Sha256Digest{}, tokens_of(ask));
-  const std::optional<Router::Choice> choice = router_->choose(ask, *work->chain);
+  const std::optional<Router::Choice> choice = router_->choose(ask, *work->chain, now_);
   if (!choice) {
     ++figures_.failed;
     return;
@@ -207,7 +217,9 @@ void Simulation::begin_work(size_t index, const std::shared_ptr<Work>& work) {
       spent += 3 * kRoundTrip;
       node.costs.note_round_trip(Seconds(kRoundTrip));
       int32_t in_tier = held;
-      while (in_tier < chain.link_count() && redis_.find(chain.link(in_tier + 1), now_)) ++in_tier;
+      while (in_tier < chain.link_count() && redis_.find(place(*work, in_tier + 1), now_)) {
+        ++in_tier;
+      }
       node.reads.note_success();
       const bool has_fetched = in_tier > held && fetch(node, *work, held, in_tier, spent);
       if (!has_fetched && waits_for_lease(index, work, held, in_tier)) return;
@@ -221,18 +233,17 @@ void Simulation::begin_work(size_t index, const std::shared_ptr<Work>& work) {
   note_reuse(work->ask, held);
   local_ += local;
   fetched_ += held - local;
-  node.work_seconds += spent + work->computing_seconds;
+  work->reading_seconds = spent + work->computing_seconds;
+  node.work_seconds += work->reading_seconds;
   waits_.push_back(now_ - work->ask.at);
-  firsts_.push_back(now_ - work->ask.at + spent + work->computing_seconds);
+  firsts_.push_back(now_ - work->ask.at + work->reading_seconds);
   node.at_work = work;
   log("begins", index * 1000 + uint64_t(held), uint64_t(local));
-  plan(now_ + spent + work->computing_seconds,
-       [this, index, life = node.life] { end_work(index, life); });
+  plan(now_ + work->reading_seconds, [this, index, life = node.life] { end_work(index, life); });
 }
 
 // Records come from several servers at once, by the node's one link; wrong ones end it there.
 bool Simulation::fetch(Node& node, Work& work, int32_t& held, int32_t in_tier, double& spent) {
-  const store::Chain& chain = *work.chain;
   const double bytes = (in_tier - held) * kBlockBytes;
   const tier::FetchDecision decision =
       tier::decide_fetch(node.costs, {.bytes = uint64_t(bytes),
@@ -244,7 +255,7 @@ bool Simulation::fetch(Node& node, Work& work, int32_t& held, int32_t in_tier, d
   }
   double arrived = now_ + bytes / kLinkBytesPerSecond;
   for (int32_t link = held + 1; link <= in_tier; ++link) {
-    arrived = std::max(arrived, redis_.move(chain.link(link), now_, SimulatedRedis::Way::out));
+    arrived = std::max(arrived, redis_.move(place(work, link), now_, SimulatedRedis::Way::out));
   }
   const double patience = Seconds(decision.patience).count(), took = arrived - now_;
   figures_.read_bytes += bytes;
@@ -257,20 +268,28 @@ bool Simulation::fetch(Node& node, Work& work, int32_t& held, int32_t in_tier, d
   }
   spent += took;
   const int32_t before = held;
-  while (held < in_tier && takes(node, chain.link(held + 1))) ++held;
+  while (held < in_tier && takes(node, work.chain->link(held + 1), place(work, held + 1))) ++held;
   figures_.reused_bytes += (held - before) * kBlockBytes;
   ++figures_.fetched;
   return held > before;
 }
 
-bool Simulation::takes(Node& node, const Sha256Digest& key) {
-  SimulatedRecord record = *redis_.find(key, now_);
+// Of a block of its prompt, which is asked for more than once.
+const SimulatedRedis::Place& Simulation::place(Work& work, int32_t link) {
+  while (int32_t(work.places.size()) < link) {
+    work.places.push_back(redis_.place_of(work.chain->link(int32_t(work.places.size()) + 1)));
+  }
+  return work.places[size_t(link - 1)];
+}
+
+bool Simulation::takes(Node& node, const Sha256Digest& key, const SimulatedRedis::Place& place) {
+  SimulatedRecord record = *redis_.find(place, now_);
   if (flips_ > 0 && random_.unit() < flips_) {
     record.payload[random_.below(record.payload.size())] ^= uint8_t(1u << random_.below(8));
   }
   if (record.seal == seal_of(key, record.payload)) {
     figures_.wrong += int64_t(record.payload != payload_of(key));
-    redis_.keep(key, now_);
+    redis_.keep(place, now_);
     return true;
   }
   ++figures_.refused;
@@ -280,7 +299,7 @@ bool Simulation::takes(Node& node, const Sha256Digest& key) {
     node.reads.block(std::chrono::seconds(int(kBlockedSeconds)), time_of(now_));
     node.refusals.clear();
   }
-  node.bad.insert(store::short_key(key));  // Written again when it is sent.
+  node.bad.insert(place.key);  // Written again when it is sent.
   return false;
 }
 
@@ -294,11 +313,11 @@ bool Simulation::waits_for_lease(size_t index, const std::shared_ptr<Work>& work
   const int32_t length = chain.link_count() * store::kChainTokens;
   const uint64_t key = store::short_key(chain.link(*link));
   const int64_t from = int64_t(held * kBlockTokens);
-  const SimulatedRedis::Note* const note = redis_.find_note(key, now_);
+  const SimulatedRedis::Notes::Note* const note = redis_.leases.find(key, now_);
   if (note == nullptr) {
     const auto own = node.costs.computing(from, int64_t(chain.link_count() * kBlockTokens));
     const double seconds = own ? std::clamp(2 * own->count(), kLeaseMin, kLeaseMax) : kLeaseUnknown;
-    redis_.write_note(key, tier::encode(tier::lease_of(index, chain, length)), now_, seconds);
+    redis_.leases.write(key, tier::encode(tier::lease_of(index, chain, length)), now_, seconds);
     return false;
   }
   Result<tier::Lease> lease = tier::decode_lease(note->value);
@@ -309,8 +328,8 @@ bool Simulation::waits_for_lease(size_t index, const std::shared_ptr<Work>& work
   const double longest = own ? own->count() : kLeaseUnknown;
   if (note->expires - now_ >= longest || now_ - work->first_looked >= longest) return false;
   if (now_ == work->first_looked) ++figures_.lease_waits;
-  const uint64_t wanted = ~store::short_key(chain.link(int32_t(common / kBlockTokens)));
-  redis_.write_note(wanted, {std::byte(1)}, now_, 1800);
+  const uint64_t wanted = store::short_key(chain.link(int32_t(common / kBlockTokens)));
+  redis_.wanted.write(wanted, {std::byte(1)}, now_, 1800);
   plan(now_ + kAskAgain, [this, index, work, life = node.life] {
     Node& then = *nodes_[index];
     if (then.life != life) return fail(*work);
@@ -331,7 +350,8 @@ void Simulation::end_work(size_t index, uint32_t life) {
     node.costs.note_computed(int64_t(end - begin), Seconds(work->computing_seconds),
                              0.5 * (begin + end));
   }
-  router_->note_done(work->choice, work->computed, work->computing_seconds);
+  router_->note_done(work->choice, work->chain->link_count() - work->computed, work->computed,
+                     work->reading_seconds, now_);
   std::vector<Sha256Digest> gone;
   node.memory.use(*work->chain, gone);
   figures_.is_within_budget = figures_.is_within_budget &&
@@ -342,27 +362,34 @@ void Simulation::end_work(size_t index, uint32_t life) {
   start_next(index);
 }
 
-// As tier_publisher.cpp chooses: what was used before, or is waited for; what leaves memory.
+// As tier_publisher.cpp chooses: what was used before, or is waited for; the rest, and what leaves
+// memory, where there is room.
 void Simulation::publish(size_t index, const Work& work, const std::vector<Sha256Digest>& gone) {
   Node& node = *nodes_[index];
   const store::Chain& chain = *work.chain;
   const int32_t used =
       node.counts.add_prompt(chain, chain.link_count() * store::kChainTokens) / store::kChainTokens;
-  int32_t sent = options_.publishing == tier::Publishing::all          ? chain.link_count()
-                 : options_.publishing == tier::Publishing::second_use ? used
-                                                                       : 0;
+  if (options_.publishing == tier::Publishing::second_use) look_for_sent(node);
+  const bool has_place = node.busy_part < kBusyPart && node.room.has_place();
+  int32_t sent = tier::admitted_length(options_.publishing, used, chain.link_count(), has_place);
   if (options_.publishing == tier::Publishing::second_use) {
     for (int32_t link = sent + 1; link <= chain.link_count(); ++link) {
-      if (redis_.find_note(~store::short_key(chain.link(link)), now_)) sent = link;
+      if (redis_.wanted.find(store::short_key(chain.link(link)), now_)) sent = link;
     }
   }
   std::vector<Sha256Digest> keys;
   for (int32_t link = 1; link <= sent; ++link) keys.push_back(chain.link(link));
-  if (options_.sends_evicted && node.busy_part < kBusyPart &&
-      options_.publishing != tier::Publishing::nothing) {
+  if (tier::admitted_length(options_.publishing, 0, 1, has_place) > 0) {
     keys.insert(keys.end(), gone.begin(), gone.end());
   }
   if (!keys.empty()) send(node, std::move(keys));
+}
+
+void Simulation::look_for_sent(Node& node) {
+  for (int count = 0; is_reached(node) && count < kLookedFor; ++count) {
+    const std::optional<Sha256Digest> name = node.room.next(time_of(now_));
+    if (name) node.room.note_found(redis_.find(redis_.place_of(*name), now_) != nullptr);
+  }
 }
 
 // What is there is kept for another while; the rest arrives when the link has carried it.
@@ -375,16 +402,18 @@ void Simulation::send(Node& node, std::vector<Sha256Digest> keys) {
   node.writes.note_success();
   double arrives = std::max(now_, node.sends_until);
   const double began = arrives;
-  std::vector<Sha256Digest> news;
+  std::vector<std::pair<Sha256Digest, SimulatedRedis::Place>> news;
   for (const Sha256Digest& key : keys) {
-    const bool is_bad = node.bad.erase(store::short_key(key)) > 0;
-    if (redis_.find(key, now_) != nullptr && !is_bad) {
-      redis_.keep(key, now_);
+    const SimulatedRedis::Place place = redis_.place_of(key);
+    const bool is_bad = node.bad.erase(place.key) > 0;
+    if (redis_.find(place, now_) != nullptr && !is_bad) {
+      redis_.keep(place, now_);
       continue;
     }
     arrives = std::max(arrives + kBlockBytes / kLinkBytesPerSecond,
-                       redis_.move(key, now_, SimulatedRedis::Way::in));
-    news.push_back(key);
+                       redis_.move(place, now_, SimulatedRedis::Way::in));
+    news.emplace_back(key, place);
+    node.room.note_sent(key, time_of(arrives));
   }
   const double busy = arrives - began, all = std::max(arrives - node.sent_at, 1e-9);
   node.busy_part += kBusyWeight * (std::min(1.0, busy / all) - node.busy_part);
@@ -392,9 +421,9 @@ void Simulation::send(Node& node, std::vector<Sha256Digest> keys) {
   if (news.empty()) return;
   figures_.written_bytes += double(news.size()) * kBlockBytes;
   plan(arrives, [this, news = std::move(news)] {
-    for (const Sha256Digest& key : news) {
+    for (const auto& [key, place] : news) {
       const Sha256Digest payload = payload_of(key);
-      redis_.write(key, {.payload = payload, .seal = seal_of(key, payload)}, now_);
+      redis_.write(place, {.payload = payload, .seal = seal_of(key, payload)}, now_);
     }
   });
 }
@@ -445,7 +474,7 @@ void Simulation::crash(size_t index, bool is_cold) {
 
 void Simulation::fail(const Work& work) {
   ++figures_.failed;
-  router_->note_done(work.choice, 0, 0);
+  router_->note_failed(work.choice);
 }
 
 void Simulation::note_reuse(const Ask& ask, int32_t reused) {
@@ -509,7 +538,7 @@ std::vector<Fault> all_faults(double seconds) {
       {.kind = Kind::slow, .until = 60, .part = 0.05},
       {.kind = Kind::eviction, .until = 0, .part = 0.1},
       {.kind = Kind::flips, .until = 60, .part = 1e-3},
-      {.kind = Kind::forgery, .until = 0, .part = 1e-3},
+      {.kind = Kind::forgery, .until = 0, .part = 1e-2},
       {.kind = Kind::crash_warm, .until = 30, .part = 0.05},
   };
   for (size_t index = 0; index < faults.size(); ++index) {

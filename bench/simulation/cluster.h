@@ -1,9 +1,9 @@
 // Many nodes, a tier and a router on one thread and a virtual clock. What nodes decide is decided
 // by the real code: when fetching is cheaper and how long it may take (tier/costs.h), when the tier
-// is left alone (tier/breaker.h), what is sent (tier/use_counts.h), who computes what
-// (tier/lease.h), whom to believe (seals), where keys lie (tier/cluster.h). Simulated are the time
-// that things take, the network, the servers of the tier, and what goes wrong. One seed, one course
-// of events.
+// is left alone (tier/breaker.h), what is sent (tier/use_counts.h, tier/room.h), who computes what
+// (tier/lease.h), whom to believe (seals), where keys lie (tier/cluster.h), which node gets a
+// prompt (route/policy.h). Simulated are the time that things take, the network, the servers of the
+// tier, and what goes wrong. One seed, one course of events.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,6 @@ struct ClusterOptions {
   Policy policy = Policy::cost;
   tier::Publishing publishing = tier::Publishing::second_use;
   bool has_tier = true;
-  // What leaves memory is sent while that takes less than a quarter of the time (docs/tier.md).
-  bool sends_evicted = true;
   int32_t node_blocks = 2000;  // What a node remembers: a million tokens.
   double load = 0.6;           // Of nodes that compute no more than one machine would.
   double shard_bytes = 64e9;   // Of each server of the tier.

@@ -2,25 +2,27 @@
 // member. Not thread-safe.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <memory>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "bench/simulation/router.h"
+#include "bench/simulation/simulated_redis.h"
 #include "tier/breaker.h"
 #include "tier/costs.h"
+#include "tier/room.h"
 #include "tier/use_counts.h"
 
 namespace cairn::bench {
 
-// Blocks in the order of their last use.
+// Blocks in the order of their last use: a ring of slots, by their indices.
 class BlockMemory {
  public:
-  explicit BlockMemory(size_t most) : most_(most) {}
+  explicit BlockMemory(size_t most);
 
   // So many of a prompt's first blocks are here.
   int32_t common(const store::Chain& chain) const;
@@ -28,12 +30,20 @@ class BlockMemory {
   // to go for them is added to `gone`.
   void use(const store::Chain& chain, std::vector<Sha256Digest>& gone);
   void clear();
-  size_t size() const { return places_.size(); }
+  size_t size() const { return indices_.size(); }
 
  private:
+  struct Slot {
+    Sha256Digest key{};
+    uint32_t newer = 0, older = 0;
+  };
+  void unlink(uint32_t slot);
+  void link_newest(uint32_t slot);
+
   size_t most_;
-  std::list<Sha256Digest> newest_;  // First.
-  std::unordered_map<uint64_t, std::list<Sha256Digest>::iterator> places_;
+  std::vector<Slot> slots_;      // The first one is the ring's beginning: newest, …, oldest.
+  std::vector<uint32_t> empty_;  // Of them.
+  boost::unordered_flat_map<uint64_t, uint32_t> indices_;
 };
 
 // A prompt on its way through a node.
@@ -41,20 +51,26 @@ struct Work {
   Ask ask;
   Router::Choice choice;
   std::unique_ptr<store::Chain> chain;
-  double first_looked = -1;  // When it was looked for the first time.
+  std::vector<SimulatedRedis::Place> places;  // In the tier, of its first blocks.
+  double first_looked = -1;                   // When it was looked for the first time.
   double began = 0;
   int32_t computed = 0;
-  double computing_seconds = 0;
+  double computing_seconds = 0, reading_seconds = 0;  // With what was fetched.
 };
 
 struct Node {
   Node(size_t blocks, uint64_t seed)
-      : memory(blocks), reads(seed), writes(seed + 1), counts(size_t(1) << 13) {}
+      : memory(blocks),
+        reads(seed),
+        writes(seed + 1),
+        counts(size_t(1) << 13),
+        room(tier::TierTimes().kept, seed + 2) {}
 
   BlockMemory memory;
   tier::Costs costs;
   tier::Breaker reads, writes;
   tier::UseCounts counts;
+  tier::Room room;
   std::deque<std::shared_ptr<Work>> waiting;
   std::shared_ptr<Work> at_work;
   uint32_t life = 0;  // One more each time that it is gone.

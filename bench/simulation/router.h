@@ -1,16 +1,17 @@
-// Which node gets a prompt, by one of four rules. Knows of nodes what a router is told: how much it
-// has given them, what became of it, and who is up. Not thread-safe.
+// Which node gets a prompt: three rules to compare with, and the policy of `cairn route`. Knows of
+// nodes what a router is told: how much it has given them, what became of it, and who is up.
+// Virtual time. Not thread-safe.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "bench/simulation/traffic.h"
+#include "route/policy.h"
 #include "store/keys.h"
 
 namespace cairn::bench {
@@ -25,8 +26,7 @@ class Router {
   struct Options {
     Policy policy = Policy::cost;
     int32_t nodes = 1;
-    double block_seconds = 1, fetch_block_seconds = 0.1;  // Until it knows better.
-    int32_t uses_in_tier = 2;  // After so many a block is likely to be in the tier; 0: never.
+    double block_seconds = 1;  // Until the rules to compare with know better.
     uint64_t seed = 1;
   };
   explicit Router(const Options& options);
@@ -34,11 +34,18 @@ class Router {
   struct Choice {
     size_t node = 0;
     double expected_seconds = 0;  // Which it is told to forget when the prompt is done.
+    uint64_t request = 0;         // Of the policy …
+    uint32_t life = 0;            // … that there was then.
   };
   // None: nobody is up.
-  std::optional<Choice> choose(const Ask& ask, const store::Chain& chain);
-  void note_done(const Choice& choice, double computed_blocks, double seconds);
-  void set_up(size_t node, bool is_up) { nodes_[node].is_up = is_up; }
+  std::optional<Choice> choose(const Ask& ask, const store::Chain& chain, double now);
+  // So many blocks it had, so many it computed; and so long that took.
+  void note_done(const Choice& choice, int32_t reused, int32_t computed, double seconds,
+                 double now);
+  void note_failed(const Choice& choice);
+  void set_up(size_t node, bool is_up);
+  // What a node's metrics say of all routers' prompts.
+  void set_told(size_t node, int32_t waiting, int32_t running);
   void forget();  // As one that starts again.
 
  private:
@@ -48,23 +55,19 @@ class Router {
     double work_seconds = 0;   // Of these.
     double block_seconds = 0;  // As its replies show.
   };
-  struct Known {
-    std::array<uint16_t, 4> nodes{};
-    uint8_t node_count = 0, next = 0, uses = 0;
-  };
   size_t any_node();
   size_t lighter_of_two();
   size_t bounded(const Ask& ask);
-  Choice cheapest(const Ask& ask, const store::Chain& chain);
-  Known* find(uint64_t key);
-  void learn(const store::Chain& chain, size_t node);
+  void note_end(const Choice& choice);
+  void make_policy();
 
   Options options_;
   Random random_;
   std::vector<Node> nodes_;
-  std::map<uint64_t, size_t> ring_;
-  // Two generations: when the newer one is full, the older one goes.
-  std::unordered_map<uint64_t, Known> newest_, older_;
+  int32_t asked_ = 0, up_ = 0;                     // Of all nodes.
+  std::vector<std::pair<uint64_t, size_t>> ring_;  // Points of nodes, in order.
+  std::optional<route::Policy> policy_;
+  uint32_t life_ = 0;
 };
 
 }  // namespace cairn::bench

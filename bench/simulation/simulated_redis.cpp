@@ -20,50 +20,48 @@ constexpr int kSamples = 5;
 SimulatedRedis::SimulatedRedis(const Options& options)
     : options_(options), random_(options.seed), shards_(size_t(options.shards)) {}
 
-// By the real names of keys and the real slots.
-SimulatedRedis::Shard& SimulatedRedis::shard_of(const Sha256Digest& name) {
+SimulatedRedis::Place SimulatedRedis::place_of(const Sha256Digest& name) const {
   const std::string key = "c1:" + std::string(tier::kRecordKey) + hex_of(name);
-  return shards_[size_t(tier::slot_of(key)) * shards_.size() / tier::kSlots];
+  return {.key = store::short_key(name),
+          .shard = uint32_t(size_t(tier::slot_of(key)) * shards_.size() / tier::kSlots)};
 }
 
-const SimulatedRecord* SimulatedRedis::find(const Sha256Digest& name, double now) {
-  Shard& shard = shard_of(name);
-  const auto found = shard.records.find(store::short_key(name));
-  if (found == shard.records.end()) return nullptr;
-  if (found->second.record.expires > now) return &found->second.record;
-  erase(shard, found->first);
+const SimulatedRecord* SimulatedRedis::find(const Place& place, double now) {
+  Shard& shard = shards_[place.shard];
+  const auto found = shard.indices.find(place.key);
+  if (found == shard.indices.end()) return nullptr;
+  const SimulatedRecord& record = shard.kept[found->second].record;
+  if (record.expires > now) return &record;
+  erase(shard, found->second);
   return nullptr;
 }
 
-void SimulatedRedis::keep(const Sha256Digest& name, double now) {
-  const auto found = shard_of(name).records.find(store::short_key(name));
-  if (found == shard_of(name).records.end()) return;
-  found->second.record.expires = now + options_.kept_seconds * (0.9 + 0.2 * random_.unit());
+void SimulatedRedis::keep(const Place& place, double now) {
+  Shard& shard = shards_[place.shard];
+  const auto found = shard.indices.find(place.key);
+  if (found != shard.indices.end()) shard.kept[found->second].record.expires = next_expiry(now);
 }
 
-void SimulatedRedis::write(const Sha256Digest& name, const SimulatedRecord& record, double now) {
-  Shard& shard = shard_of(name);
-  const uint64_t key = store::short_key(name);
-  const auto [found, is_new] = shard.records.try_emplace(key);
-  if (is_new) {
-    found->second.place = uint32_t(shard.keys.size());
-    shard.keys.push_back(key);
-  }
-  found->second.record = record;
-  keep(name, now);
+void SimulatedRedis::write(const Place& place, const SimulatedRecord& record, double now) {
+  Shard& shard = shards_[place.shard];
+  const auto [found, is_new] = shard.indices.try_emplace(place.key, uint32_t(shard.kept.size()));
+  if (is_new) shard.kept.push_back({.key = place.key});
+  SimulatedRecord& kept = shard.kept[found->second].record;
+  kept = record;
+  kept.expires = next_expiry(now);
   while (bytes_of(shard) > options_.shard_bytes) {
-    uint64_t oldest = shard.keys[random_.below(shard.keys.size())];
+    size_t oldest = random_.below(shard.kept.size());
     for (int sample = 1; sample < kSamples; ++sample) {
-      const uint64_t other = shard.keys[random_.below(shard.keys.size())];
-      const double expires = shard.records.at(other).record.expires;
-      if (expires < shard.records.at(oldest).record.expires) oldest = other;
+      const size_t other = random_.below(shard.kept.size());
+      if (shard.kept[other].record.expires < shard.kept[oldest].record.expires) oldest = other;
     }
     erase(shard, oldest);
   }
+  is_within_budget_ = is_within_budget_ && bytes_of(shard) <= options_.shard_bytes;
 }
 
-double SimulatedRedis::move(const Sha256Digest& name, double now, Way way) {
-  Shard& shard = shard_of(name);
+double SimulatedRedis::move(const Place& place, double now, Way way) {
+  Shard& shard = shards_[place.shard];
   double& own = shard.busy_until[size_t(way)];
   const double other = shard.busy_until[1 - size_t(way)];
   const double begins = std::max(own, now);
@@ -73,45 +71,48 @@ double SimulatedRedis::move(const Sha256Digest& name, double now, Way way) {
   return own;
 }
 
-void SimulatedRedis::erase(Shard& shard, uint64_t key) {
-  const auto found = shard.records.find(key);
-  const uint32_t place = found->second.place;
-  shard.keys[place] = shard.keys.back();
-  shard.records.at(shard.keys[place]).place = place;
-  shard.keys.pop_back();
-  shard.records.erase(key);
+// The last one takes its place.
+void SimulatedRedis::erase(Shard& shard, size_t index) {
+  shard.indices.erase(shard.kept[index].key);
+  if (index + 1 < shard.kept.size()) {
+    shard.kept[index] = shard.kept.back();
+    shard.indices[shard.kept[index].key] = uint32_t(index);
+  }
+  shard.kept.pop_back();
 }
 
 void SimulatedRedis::evict(double part) {
   for (Shard& shard : shards_) {
-    for (size_t left = size_t(part * double(shard.keys.size())); left > 0; --left) {
-      erase(shard, shard.keys[random_.below(shard.keys.size())]);
+    for (size_t left = size_t(part * double(shard.kept.size())); left > 0; --left) {
+      erase(shard, random_.below(shard.kept.size()));
     }
   }
 }
 
 void SimulatedRedis::forge(double part) {
   for (Shard& shard : shards_) {
-    for (size_t left = size_t(part * double(shard.keys.size())); left > 0; --left) {
-      SimulatedRecord& record =
-          shard.records.at(shard.keys[random_.below(shard.keys.size())]).record;
+    for (size_t left = size_t(part * double(shard.kept.size())); left > 0; --left) {
+      SimulatedRecord& record = shard.kept[random_.below(shard.kept.size())].record;
       record.payload[0] = uint8_t(~record.payload[0]);
       record.seal = tier::keyed_digest("", {}, std::as_bytes(std::span(record.payload)));
     }
   }
 }
 
-const SimulatedRedis::Note* SimulatedRedis::find_note(uint64_t key, double now) {
+const SimulatedRedis::Notes::Note* SimulatedRedis::Notes::find(uint64_t key, double now) const {
   const auto found = notes_.find(key);
-  if (found == notes_.end()) return nullptr;
-  if (found->second.expires > now) return &found->second;
-  notes_.erase(found);
-  return nullptr;
+  return found != notes_.end() && found->second.expires > now ? &found->second : nullptr;
 }
 
-void SimulatedRedis::write_note(uint64_t key, std::vector<std::byte> value, double now,
-                                double seconds) {
+// What has expired goes, if nothing that was written before is there still.
+void SimulatedRedis::Notes::write(uint64_t key, std::vector<std::byte> value, double now,
+                                  double seconds) {
+  for (; !written_.empty() && written_.front().first <= now; written_.pop_front()) {
+    const auto found = notes_.find(written_.front().second);
+    if (found != notes_.end() && found->second.expires <= now) notes_.erase(found);
+  }
   notes_[key] = {std::move(value), now + seconds};
+  written_.emplace_back(now + seconds, key);
 }
 
 double SimulatedRedis::largest_shard() const {
@@ -121,11 +122,6 @@ double SimulatedRedis::largest_shard() const {
     all += bytes_of(shard);
   }
   return all == 0 ? 1 : most * double(shards_.size()) / all;
-}
-
-bool SimulatedRedis::is_within_budget() const {
-  return std::ranges::all_of(
-      shards_, [&](const Shard& shard) { return bytes_of(shard) <= options_.shard_bytes; });
 }
 
 double SimulatedRedis::moved_bytes_max() const {

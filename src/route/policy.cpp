@@ -15,6 +15,8 @@ namespace {
 // What is taken for what no node has measured: half a millisecond for a token of four bytes.
 constexpr double kFirstMsPerByte = 0.125;
 constexpr double kFirstPromptMs = 200;
+// What takes longer than expected is as likely as not to take so much of it again.
+constexpr double kLongerPart = 0.5;
 // By so much of an answer's time each answer that is made beside it delays one; and of a prompt's,
 // where no answer's is known.
 constexpr double kAnswerPart = 0.1, kPromptPart = 0.25;
@@ -117,40 +119,43 @@ double Policy::answering_ms(const Node& node) const {
                                                   : mean_of(&Node::answer_ms, otherwise));
 }
 
-// What it has read of the prompt that it is reading is done.
+// What it has read of the prompt that it is reading is done, of no other one: which takes as long
+// as they do on average, or a while yet where it takes longer than that.
 double Policy::queue_ms(const Node& node, double now) const {
-  const double read =
-      node.unread_count == 0 ? 0 : std::min(now - node.reading_since, node.unread_ms);
-  return node.unread_ms - read + node.foreign_waiting * prompt_ms(node) +
-         (node.answering_count + node.foreign_running) * answering_ms(node);
+  double queue = node.foreign_waiting * prompt_ms(node) +
+                 (node.answering_count + node.foreign_running) * answering_ms(node);
+  if (node.unread_count == 0) return queue;
+  const double each = node.unread_ms / node.unread_count, elapsed = now - node.reading_since;
+  return queue + node.unread_ms - each + std::max(each - elapsed, kLongerPart * elapsed);
 }
 
 int32_t Policy::load_of(const Node& node) const {
   return node.unread_count + node.answering_count + node.foreign_waiting + node.foreign_running;
 }
 
-std::vector<int32_t> Policy::ordered(uint64_t key, std::span<const int32_t> avoid) const {
-  std::vector<std::pair<uint64_t, int32_t>> weights;
+// In no order: there may be a thousand.
+std::vector<Policy::Place> Policy::places(uint64_t key, std::span<const int32_t> avoid) const {
+  std::vector<Place> places;
+  places.reserve(nodes_.size());
   for (int32_t node = 0; node < node_count(); ++node) {
     const bool is_avoided = std::find(avoid.begin(), avoid.end(), node) != avoid.end();
     if (is_avoided || !is_chosen_from(node)) continue;
-    weights.emplace_back(weight_of(key, nodes_[size_t(node)].name_hash), node);
+    places.push_back({weight_of(key, nodes_[size_t(node)].name_hash), node});
   }
-  std::sort(weights.rbegin(), weights.rend());
-  std::vector<int32_t> order;
-  for (const auto& [weight, node] : weights) order.push_back(node);
-  return order;
+  return places;
 }
 
-// Where in the order the first one is that has no more than its share.
-size_t Policy::hashed(std::span<const int32_t> order) const {
+// By weight the first one that has no more than its share.
+int32_t Policy::hashed(std::span<const Place> places) const {
   int32_t all = 1;
-  for (const int32_t node : order) all += load_of(nodes_[size_t(node)]);
-  const double most = std::ceil(kShare * all / double(order.size()));
-  const auto found = std::find_if(order.begin(), order.end(), [&](int32_t node) {
-    return load_of(nodes_[size_t(node)]) < most;
-  });
-  return found == order.end() ? 0 : size_t(found - order.begin());
+  for (const Place& place : places) all += load_of(nodes_[size_t(place.node)]);
+  const double most = std::ceil(kShare * all / double(places.size()));
+  const Place* best = nullptr;
+  for (const Place& place : places) {
+    const bool has_room = load_of(nodes_[size_t(place.node)]) < most;
+    if (has_room && (best == nullptr || *best < place)) best = &place;
+  }
+  return best == nullptr ? std::max_element(places.begin(), places.end())->node : best->node;
 }
 
 Decision Policy::choose(const PromptKeys& keys, double now, std::span<const int32_t> avoid) {
@@ -164,10 +169,11 @@ Decision Policy::choose(const PromptKeys& keys, double now, std::span<const int3
   }
   const uint64_t key =
       keys.owned.empty() ? keys.affinity : digest(std::as_bytes(std::span(keys.owned)));
-  const std::vector<int32_t> order = ordered(key, avoid);
-  if (order.empty()) return best;
+  const std::vector<Place> places = this->places(key, avoid);
+  if (places.empty()) return best;
   // What was made before this router knew of it: its name alone says where.
-  const size_t home = keys.owned.empty() ? hashed(order) : 0;
+  const int32_t home =
+      keys.owned.empty() ? hashed(places) : std::max_element(places.begin(), places.end())->node;
   std::vector<Decision> costs(1);
   const std::vector<PrefixTable::Known> known = table_.find(keys.prefixes);
   size_t most_known = 0;
@@ -181,22 +187,24 @@ Decision Policy::choose(const PromptKeys& keys, double now, std::span<const int3
     const double trust = node.trust.is_known() ? std::min(node.trust.value(), 1.0) : 1.0;
     const double missed = double(cost.prompt_bytes) - trust * double(cost.known_bytes);
     cost.cost_ms = missed * ms_per_byte(node, now) + cost.queue_ms;
-    cost.why = cost.known_bytes > 0 ? Why::prefix : number == order[home] ? Why::hash : Why::load;
+    cost.why = cost.known_bytes > 0 ? Why::prefix : number == home ? Why::hash : Why::load;
     return cost;
   };
-  costs.front() = cost_of(order[home]);
+  costs.front() = cost_of(home);
   if (keys.owned.empty()) {
-    for (size_t place = 0; place < order.size(); ++place) {
-      const bool is_holder = std::any_of(known.begin(), known.end(), [&](const auto& one) {
-        return one.node == order[place] && one.bytes == most_known;
-      });
-      if (is_holder && place != home) costs.push_back(cost_of(order[place]));
+    // Of few nodes all are looked at; of many those who have most of it, and two.
+    std::vector<Place> others;
+    for (const Place& place : places) {
+      const bool is_looked_at = places.size() <= kFewNodes ||
+                                std::any_of(known.begin(), known.end(), [&](const auto& one) {
+                                  return one.node == place.node && one.bytes == most_known;
+                                });
+      if (is_looked_at && place.node != home) others.push_back(place);
     }
-    // Of few nodes all are looked at.
-    for (size_t count = 0; count < (order.size() <= kFewNodes ? order.size() : 2); ++count) {
-      const size_t place =
-          order.size() <= kFewNodes ? count : chance_.below(uint32_t(order.size()));
-      costs.push_back(cost_of(order[place]));
+    std::sort(others.rbegin(), others.rend());
+    for (const Place& place : others) costs.push_back(cost_of(place.node));
+    for (int count = 0; places.size() > kFewNodes && count < 2; ++count) {
+      costs.push_back(cost_of(places[chance_.below(uint32_t(places.size()))].node));
     }
   }
   double least = costs.front().cost_ms;

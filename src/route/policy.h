@@ -4,6 +4,7 @@
 // nodes it is told: what was sent and what came back. Knows no sockets. Thread rule: one thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -123,9 +124,14 @@ class Policy {
   double answering_ms(const Node& node) const;
   double mean_of(Mean Node::*figure, double otherwise) const;
   int32_t load_of(const Node& node) const;
-  // By weight for this key, the greatest first.
-  std::vector<int32_t> ordered(uint64_t key, std::span<const int32_t> avoid) const;
-  size_t hashed(std::span<const int32_t> order) const;
+  // A node that may be chosen, and its weight for a key.
+  struct Place {
+    uint64_t weight;
+    int32_t node;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::vector<Place> places(uint64_t key, std::span<const int32_t> avoid) const;
+  int32_t hashed(std::span<const Place> places) const;
   void leave_reading(Node& node, Request& request, double now);
 
   PrefixTable table_;

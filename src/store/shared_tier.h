@@ -68,12 +68,13 @@ struct ComputedTokens {
 
 class SharedTier {
  public:
-  // What is offered, and so what of it is sent.
+  // What is offered, and so what of it is sent where not all is: there is no room, or nobody said
+  // so.
   enum class Offer : uint8_t {
     prompt,   // Has been read: what of it was used before, or is waited for.
-    turn,     // Has ended, answer included: nothing yet, unless all is sent.
+    turn,     // Has ended, answer included: nothing yet.
     kept,     // Somebody asked that it stays: all of it.
-    evicted,  // Leaves memory: all of it, while the tier has little to do.
+    evicted,  // Leaves memory: nothing.
   };
 
   virtual ~SharedTier() = default;  // What waits is not sent.

@@ -9,7 +9,8 @@ namespace cairn::tier {
 
 // What is sent to the tier of what a machine has computed.
 enum class Publishing : uint8_t {
-  // What was used twice, what another machine waits for, and what somebody asked to be kept.
+  // What was used twice, what another machine waits for, and what somebody asked to be kept; all
+  // while the tier has room.
   second_use,
   all,      // Every prompt, and every answer when its turn has ended.
   nothing,  // Only reads.

@@ -16,11 +16,13 @@
 namespace cairn::tier {
 namespace {
 
-// What leaves memory is sent while sending takes less than this part of the time.
+// What was used once is sent while sending takes less than this part of the time.
 constexpr double kBusyPart = 0.25;
 constexpr double kBusyWeight = 0.2;
 // Commands that are on their way at once: their replies are short.
 constexpr size_t kAtOnce = 256;
+// Records that were sent and are looked for, for each sequence that comes.
+constexpr int kLookedFor = 4;
 // Digests that are remembered: of 128 GiB of records.
 constexpr size_t kDigestsMax = 65536;
 
@@ -33,6 +35,11 @@ Error refusal(const Reply& reply) {
 }
 
 }  // namespace
+
+TierPublisher::TierPublisher(Tier* tier, Shelf* shelf)
+    : tier_(tier), shelf_(shelf), room_(tier->options().times.kept, tier->node()) {
+  if (shelf != nullptr) registrar_.emplace(tier);
+}
 
 Result<std::unique_ptr<TierPublisher>> TierPublisher::start(Tier* tier, Shelf* shelf) {
   std::unique_ptr<TierPublisher> made(new TierPublisher(tier, shelf));
@@ -132,8 +139,14 @@ void TierPublisher::run() {
 // Counting goes on while the tier is down, and what is lent is lent to those who know of it.
 void TierPublisher::work(Item& item) {
   busy_since_ = Clock::now();
+  is_admitted_.reset();
   const Status sent = send(item);
-  if (!sent) note_failure(sent.error(), "sent");
+  if (!sent) {
+    note_failure(sent.error(), "sent");
+    is_admitted_.reset();
+  } else if (is_admitted_.value_or(false)) {
+    tier_->writes().note_success();
+  }
   if (shelf_ != nullptr && item.offer != Offer::evicted && !gives_up_) {
     const Status lent = lend(item);
     if (!lent) note_failure(lent.error(), "lent");
@@ -158,10 +171,8 @@ Status TierPublisher::send(Item& item) {
   const store::Chain chain(item.snapshot->fingerprint(), item.snapshot->outline().tokens);
   CAIRN_TRY(const int32_t length, choose_length(item, chain));
   if (length == 0) tier_->count(&TierStats::not_published);
-  if (length == 0 || !tier_->writes().admits()) return Ok{};
-  CAIRN_TRY(publish(*item.snapshot, length));
-  tier_->writes().note_success();
-  return Ok{};
+  if (length == 0 || !admits()) return Ok{};
+  return publish(*item.snapshot, length);
 }
 
 // First it can be had, then others are told.
@@ -173,7 +184,7 @@ Status TierPublisher::lend(Item& item) {
   const Registrar::Entry entry = Registrar::entry_of(
       *sequence->chain, sequence->snapshot->outline().length(), sequence->manifest.ref.name);
   shelf_->add(std::move(sequence), item.lent_bytes_max);
-  if (!tier_->writes().admits()) return Ok{};
+  if (!admits()) return Ok{};
   CAIRN_TRY(connect());
   CAIRN_TRY(registrar_->add(*servers_, entry, gives_up_));
   tier_->writes().note_success();
@@ -201,6 +212,12 @@ void TierPublisher::beat() {
   log::info("tier: this machine could not say that it lives: {}", said.error().message);
 }
 
+// Asked once for all that becomes of a sequence: where it is a trial, all of it is that one.
+bool TierPublisher::admits() {
+  if (!is_admitted_) is_admitted_ = tier_->writes().admits();
+  return *is_admitted_;
+}
+
 // Zero: nothing of it.
 Result<int32_t> TierPublisher::choose_length(const Item& item, const store::Chain& chain) {
   const int32_t whole = item.snapshot->outline().length();
@@ -210,13 +227,32 @@ Result<int32_t> TierPublisher::choose_length(const Item& item, const store::Chai
   } else {
     counts_.add_answer(chain, whole);
   }
-  if (tier_->options().publishing == Publishing::nothing) return 0;
-  if (tier_->options().publishing == Publishing::all) return whole;
-  if (item.offer == Offer::kept) return whole;
-  if (item.offer == Offer::evicted) return busy_part_ < kBusyPart ? whole : 0;
-  if (item.offer == Offer::turn || used == whole || !tier_->options().uses_leases) return used;
-  if (!tier_->writes().admits()) return used;
-  return wanted_length(chain, used, whole);
+  const Publishing publishing = tier_->options().publishing;
+  if (item.offer == Offer::kept && publishing != Publishing::nothing) return whole;
+  if (publishing == Publishing::second_use) CAIRN_TRY(look_for_sent());
+  const bool has_place = busy_part_ < kBusyPart && room_.has_place();
+  const int32_t length = admitted_length(publishing, used, whole, has_place);
+  const bool may_be_wanted = publishing == Publishing::second_use && item.offer == Offer::prompt;
+  if (!may_be_wanted || length == whole || !tier_->options().uses_leases) return length;
+  if (!admits()) return length;
+  return wanted_length(chain, length, whole);
+}
+
+// Whether what was sent is there still tells whether there is room for more.
+Status TierPublisher::look_for_sent() {
+  for (int count = 0; count < kLookedFor; ++count) {
+    const std::optional<Sha256Digest> name = room_.next(Clock::now());
+    if (!name || !admits()) return Ok{};
+    CAIRN_TRY(connect());
+    const std::string key = tier_->key_of(kRecordKey, *name);
+    const std::array<std::string_view, 2> words = {"EXISTS", key};
+    CAIRN_TRY(const Reply reply,
+              servers_->ask(words, 0, Clock::now() + tier_->options().times.write));
+    if (reply.kind == Reply::Kind::lost) continue;
+    if (reply.kind != Reply::Kind::number) return refusal(reply);
+    room_.note_found(reply.number == 1);
+  }
+  return Ok{};
 }
 
 // Up to where another machine waits for it, if that is more than was used before.
@@ -353,6 +389,7 @@ Result<bool> TierPublisher::send_record(const store::EncodedRecord& record) {
   if (is_lost(reply)) return false;
   if (reply.kind != Reply::Kind::text) return refusal(reply);
   tier_->count(&TierStats::written_bytes, record.ref.file_bytes + kSealBytes);
+  room_.note_sent(record.ref.name, Clock::now());
   return true;
 }
 

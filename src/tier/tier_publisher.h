@@ -1,8 +1,8 @@
 // Sends to a tier what is likely to be read by another machine: what was used twice, what somebody
-// waits for, what a person wanted kept. Records first, then the manifest, then the pointers by
-// which it is found, so that nothing is found that was not there. A thread of its own, which steps
-// go before; snapshots hold memory, which is given back soon after it is asked for.
-// Thread rule: the engine's thread, but for its own one.
+// waits for, what a person wanted kept; and all else while the tier has room for it. Records first,
+// then the manifest, then the pointers by which it is found, so that nothing is found that was not
+// there. A thread of its own, which steps go before; snapshots hold memory, which is given back
+// soon after it is asked for. Thread rule: the engine's thread, but for its own one.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,7 @@
 #include "store/shared_tier.h"
 #include "store/snapshot.h"
 #include "tier/registrar.h"
+#include "tier/room.h"
 #include "tier/servers.h"
 #include "tier/shelf.h"
 #include "tier/tier.h"
@@ -59,18 +60,17 @@ class TierPublisher {
     uint64_t lent_bytes_max = 0;
   };
 
-  TierPublisher(Tier* tier, Shelf* shelf) : tier_(tier), shelf_(shelf) {
-    if (shelf != nullptr) registrar_.emplace(tier);
-  }
+  TierPublisher(Tier* tier, Shelf* shelf);
   void run();
   void work(Item& item);
   Status send(Item& item);
   Status lend(Item& item);
+  bool admits();
   void note_failure(const Error& error, std::string_view what);
   void beat();
   Result<int32_t> choose_length(const Item& item, const store::Chain& chain);
   Result<int32_t> wanted_length(const store::Chain& chain, int32_t used, int32_t whole);
-  bool is_busy() const;
+  Status look_for_sent();
   Status connect();
   bool is_lost(const Reply& reply);
   Status publish(store::Snapshot& snapshot, int32_t length);
@@ -91,9 +91,11 @@ class TierPublisher {
   // The thread's own.
   std::unique_ptr<Servers> servers_;
   bool has_lost_ = false;  // Of what is being sent, something that a server of a cluster has.
+  std::optional<bool> is_admitted_;  // What is being sent, by the breaker; nothing: not asked yet.
   UseCounts counts_;
   std::optional<Registrar> registrar_;  // None: no peers.
   Clock::time_point next_beat_{};
+  Room room_;
   std::map<Sha256Digest, Sha256Digest> digests_;  // Of records that were sent, by name.
   double busy_part_ = 0;                          // Of the time, that it sent something.
   Clock::time_point busy_since_{}, idle_since_{};

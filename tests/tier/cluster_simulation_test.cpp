@@ -44,10 +44,6 @@ TEST(ClusterSimulation, KeepsWhatItPromisesWhateverGoesWrong) {
     ClusterOptions options{.nodes = 50, .seed = seed, .faults = bench::all_faults(kSeconds)};
     options.watched_from = options.faults.back().until + 60;
     options.watched_until = kSeconds;
-    for (bench::Fault& fault : options.faults) {
-      // So few records are read here that more of them have to be wrong.
-      if (fault.kind == bench::Fault::Kind::forgery) fault.part = 0.01;
-    }
     const ClusterFigures figures = bench::simulate(asks, options);
     EXPECT_EQ(figures.wrong, 0) << "V1";
     EXPECT_EQ(figures.answered + figures.failed, figures.asks) << "V2";

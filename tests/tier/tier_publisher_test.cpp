@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/tier/fake_server.h"
 #include "tests/tier/shared_engines.h"
 
@@ -89,6 +92,32 @@ TEST_P(TierPublisherTest, WhatSomebodyKeepsIsSentAtOnce) {
   EXPECT_GT(records(), 0u);
   const auto second = engine(options(tier::Publishing::nothing));
   EXPECT_EQ(read_rightly(*second, random_tokens(1, 70)).computed_tokens, 0);
+}
+
+// Whether there is room for more, what was sent tells: it is looked for while it should be there.
+TEST_P(TierPublisherTest, WhatWasSentIsLookedFor) {
+  tier::TierOptions tier = options(tier::Publishing::second_use);
+  tier.uses_leases = false;
+  tier.times.kept = std::chrono::seconds(2);
+  const auto first = engine(tier);
+  server_.fail(test::Fault::evict, 1, "EXISTS");
+  const auto read_new = [&](uint32_t seed) {
+    Generator generator(first.get());
+    read(generator, random_tokens(seed, 70));
+    flush(*first);
+    first->offer_kept(generator.sequence());
+  };
+  read_new(1);
+  flush(*first);
+  EXPECT_GT(records(), 0u);
+  EXPECT_EQ(server_.failed(), 0) << "it is new";
+  for (uint32_t seed = 2; seed < 200 && server_.failed() == 0; ++seed) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    read_new(seed);
+    flush(*first);
+  }
+  EXPECT_GT(server_.failed(), 0);
+  EXPECT_EQ(stats(*first).publish_failures, 0u) << "what is gone is no failure";
 }
 
 // What is there is not sent again, and stays for another while.
