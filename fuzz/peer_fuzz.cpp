@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tier/directory.h"
-#include "tier/peer_session.h"
-#include "tier/request_reader.h"
+#include "tier/peers/directory.h"
+#include "tier/peers/peer_session.h"
+#include "tier/peers/request_reader.h"
 #include "tier/tier_address.h"
 
 namespace tier = cairn::tier;

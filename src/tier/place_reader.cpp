@@ -18,7 +18,7 @@ namespace {
 
 // A server that takes no time for records is not waited for without end.
 constexpr std::chrono::seconds kLongest(60);
-// Another machine keeps connections that nobody uses for two minutes (tier/peer_server.cpp).
+// Another machine keeps connections that nobody uses for two minutes (tier/peers/peer_server.cpp).
 constexpr std::chrono::seconds kUnused(60);
 // A machine that could not be reached once is left alone at once: others have the same.
 constexpr size_t kPeerFailures = 1;

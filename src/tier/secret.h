@@ -20,7 +20,7 @@ Sha256Digest keyed_digest(std::string_view key, std::span<const std::byte> first
 // Kinds of what is kept.
 inline constexpr std::string_view kRecordKey = "r:", kPointerKey = "m:", kEndKey = "e:",
                                   kLeaseKey = "l:", kWantedKey = "w:";
-// Of machines that lend their records (tier/directory.h).
+// Of machines that lend their records (tier/peers/directory.h).
 inline constexpr std::string_view kHoldersKey = "d:", kEndHoldersKey = "f:", kNodeKey = "n:";
 
 // Behind a value.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "tier/peer_server.h"
+#include "tier/peers/peer_server.h"
 
 namespace cairn::tier {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "store/shared_tier.h"
-#include "tier/peer_server.h"
-#include "tier/shelf.h"
+#include "tier/peers/peer_server.h"
+#include "tier/peers/shelf.h"
 #include "tier/tier.h"
 #include "tier/tier_publisher.h"
 #include "tier/tier_source.h"

@@ -22,10 +22,10 @@
 #include "store/encoded_record.h"
 #include "store/shared_tier.h"
 #include "store/snapshot.h"
-#include "tier/registrar.h"
+#include "tier/peers/registrar.h"
+#include "tier/peers/shelf.h"
 #include "tier/room.h"
 #include "tier/servers.h"
-#include "tier/shelf.h"
 #include "tier/tier.h"
 #include "tier/use_counts.h"
 

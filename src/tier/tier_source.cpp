@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "tier/lease.h"
-#include "tier/peer_server.h"
+#include "tier/peers/peer_server.h"
 
 namespace cairn::tier {
 

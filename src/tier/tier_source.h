@@ -1,8 +1,8 @@
 // What machines share, as those see it who look for stored sequences: finds by the keys of a
 // prompt's chain who has something that begins so, the tier itself or another machine that lends
-// its records (tier/directory.h), asks what is there before anything is fetched, and says no where
-// computing costs less. Who is about to compute much says so to others, and waits for those who
-// have said so, while that is cheaper. Thread rule: one thread.
+// its records (tier/peers/directory.h), asks what is there before anything is fetched, and says no
+// where computing costs less. Who is about to compute much says so to others, and waits for those
+// who have said so, while that is cheaper. Thread rule: one thread.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "store/record_source.h"
-#include "tier/directory.h"
+#include "tier/peers/directory.h"
 #include "tier/place_reader.h"
 #include "tier/tier.h"
 

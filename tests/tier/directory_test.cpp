@@ -1,5 +1,5 @@
 // Who has what, as machines tell each other: nobody else's words are believed.
-#include "tier/directory.h"
+#include "tier/peers/directory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Machines that lend each other their records: what one has computed another one does not compute,
 // on every kind of memory; strangers get nothing, and nobody more than is meant for him.
-#include "tier/peer_server.h"
+#include "tier/peers/peer_server.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // What is said to who asks for records: nothing before a proof, no more than is taken, and nothing
 // that has another name.
-#include "tier/peer_session.h"
+#include "tier/peers/peer_session.h"
 
 #include <gtest/gtest.h>
 

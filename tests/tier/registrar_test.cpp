@@ -1,12 +1,12 @@
 // What a machine says to others of what it lends: at each link and at the end, beside others, again
 // and again while it lives.
-#include "tier/registrar.h"
+#include "tier/peers/registrar.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/scratch_folder.h"
 #include "tests/tier/fake_server.h"
-#include "tier/peer_server.h"
+#include "tier/peers/peer_server.h"
 
 namespace cairn::test::registrar_test {
 namespace {

@@ -1,5 +1,5 @@
 // Commands as they come, in pieces of every length, and what is none.
-#include "tier/request_reader.h"
+#include "tier/peers/request_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "tests/tier/fake_server.h"
 #include "tests/tier/shared_engines.h"
-#include "tier/peer_server.h"
+#include "tier/peers/peer_server.h"
 
 namespace cairn::test {
 

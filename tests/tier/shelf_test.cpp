@@ -1,5 +1,5 @@
 // What a machine lends: records as a folder has them, as long as their memory is not needed.
-#include "tier/shelf.h"
+#include "tier/peers/shelf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Preparing, finding, reading.
-#include "tier/shelf.h"
+#include "tier/peers/shelf.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // One thread, which waits for all sockets at once.
-#include "tier/peer_server.h"
+#include "tier/peers/peer_server.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/threads/background_thread.h"
 #include "store/keys.h"
-#include "tier/directory.h"
+#include "tier/peers/directory.h"
 #include "tier/tier_address.h"
 
 namespace cairn::tier {

@@ -1,5 +1,5 @@
 // Greetings, proofs, records.
-#include "tier/peer_session.h"
+#include "tier/peers/peer_session.h"
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
 // "*2\r\n$6\r\nEXISTS\r\n$69\r\nc1:r:…\r\n", and few others.
-#include "tier/request_reader.h"
+#include "tier/peers/request_reader.h"
 
 #include <algorithm>
 #include <array>

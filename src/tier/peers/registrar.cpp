@@ -1,11 +1,11 @@
 // Who is there is read, and written again with this machine first.
-#include "tier/registrar.h"
+#include "tier/peers/registrar.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "tier/peer_server.h"
+#include "tier/peers/peer_server.h"
 
 namespace cairn::tier {
 

@@ -1,5 +1,5 @@
 // Bytes and seals.
-#include "tier/directory.h"
+#include "tier/peers/directory.h"
 
 #include <algorithm>
 #include <utility>

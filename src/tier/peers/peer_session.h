@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tier/request_reader.h"
+#include "tier/peers/request_reader.h"
 #include "tier/secret.h"
 
 namespace cairn::tier {

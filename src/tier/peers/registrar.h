@@ -1,6 +1,6 @@
-// Tells other machines what this one lends (tier/directory.h): at each link of a sequence that it
-// has it, and where it is as long as it lives. What two machines say of one link at the same time
-// may be lost: then it is not found there. Thread rule: one thread.
+// Tells other machines what this one lends (tier/peers/directory.h): at each link of a sequence
+// that it has it, and where it is as long as it lives. What two machines say of one link at the
+// same time may be lost: then it is not found there. Thread rule: one thread.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "store/keys.h"
-#include "tier/directory.h"
+#include "tier/peers/directory.h"
 #include "tier/servers.h"
 #include "tier/tier.h"
 

@@ -1,6 +1,6 @@
 // Where a process lends its records to other machines: a port, a thread that waits for all of them,
 // and limits: so many connections, so many that get records at a time, so many bytes a second. What
-// is said is that of tier/peer_session.h. Thread-safe.
+// is said is that of tier/peers/peer_session.h. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,9 @@
 
 #include "base/machine/descriptor.h"
 #include "base/result.h"
-#include "tier/peer_session.h"
+#include "tier/peers/peer_session.h"
+#include "tier/peers/shelf.h"
 #include "tier/secret.h"
-#include "tier/shelf.h"
 #include "tier/tier_options.h"
 
 namespace cairn::tier {
