@@ -29,7 +29,7 @@ TEST(Loading, ADamagedRecordCostsWhatWasInIt) {
       auto match = bench.store->find(kFingerprint, layout, tokens, false, 0);
       ASSERT_TRUE(match.has_value());
       const int32_t promised = match->resume;
-      Loading loading(bench.store.get(), kFingerprint, std::move(*match), 0);
+      Loading loading(kFingerprint, std::move(*match), 0);
       bool was_bad = false;
       for (;;) {
         const size_t needed = loading.needed_bytes(layout);
@@ -66,7 +66,7 @@ TEST(Loading, WhatIsGivenUpGivesItsBlocksBack) {
   auto match = bench.store->find(kFingerprint, layout, tokens_of(original), false, 0);
   ASSERT_TRUE(match.has_value());
   for (int reads = 0; reads < 3; ++reads) {
-    Loading loading(bench.store.get(), kFingerprint, *match, 0);
+    Loading loading(kFingerprint, *match, 0);
     ASSERT_TRUE(bool(loading.begin(*bench.there.memory, kVariant)));
     EXPECT_GT(bench.there.memory->usage().used_bytes(), 0u);
     for (int read = 0; read < reads; ++read) EXPECT_TRUE(loading.read_next());
