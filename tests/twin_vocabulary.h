@@ -69,7 +69,8 @@ class TwinVocabulary {
   }
   bool is_table(const gguf::Tensor& tensor) const {
     return tensor.dim_count == 2 && tensor.dims[1] == int64_t(tokens_.size()) &&
-           (tensor.name == "token_embd.weight" || tensor.name == "output.weight");
+           (tensor.name == "token_embd.weight" || tensor.name == "output.weight" ||
+            tensor.name == "per_layer_token_embd.weight");
   }
   void add(const gguf::Field& field, gguf::Writer& writer) const {
     if (field.key.ends_with(".vocab_size")) {

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
+#include "base/threads/start_thread.h"
 #include "capi/runtime_track.h"
 #include "runtimes/timeline.h"
 #include "sample/log_probabilities.h"
@@ -40,12 +39,8 @@ Result<std::shared_ptr<RuntimeEngine>> RuntimeEngine::open(
   std::shared_ptr<RuntimeEngine> made(new RuntimeEngine(std::move(model), std::move(runtime)));
   made->traits_.backend = type.name;
   CAIRN_TRY(made->turns_, Turnstile::open());
-  const BlockedSignals blocked;
-  try {
-    made->thread_ = std::thread([engine = made.get()] { engine->run(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the engine's thread: {}", refused.what());
-  }
+  CAIRN_TRY(made->thread_,
+            start_thread("the engine's thread", [engine = made.get()] { engine->run(); }));
   return made;
 }
 

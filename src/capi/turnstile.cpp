@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
+#include "base/threads/start_thread.h"
 
 namespace cairn::capi {
 
@@ -21,12 +20,8 @@ constexpr int kIdleLooks = 50;
 
 Result<std::unique_ptr<Turnstile>> Turnstile::open() {
   std::unique_ptr<Turnstile> turns(new Turnstile());
-  const BlockedSignals blocked;
-  try {
-    turns->thread_ = std::thread([made = turns.get()] { made->watch(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the watcher's thread: {}", refused.what());
-  }
+  CAIRN_TRY(turns->thread_,
+            start_thread("the watcher's thread", [made = turns.get()] { made->watch(); }));
   return turns;
 }
 

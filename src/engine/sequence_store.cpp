@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/quantities.h"
 #include "base/threads/background_thread.h"
+#include "base/threads/start_thread.h"
 #include "base/trace/trace.h"
 #include "sample/state_text.h"
 
@@ -72,12 +71,8 @@ Status SequenceStore::open_folder(const store::StoreOptions& options) {
   store::StoreOptions aside = options;
   aside.is_read_aside = true;
   CAIRN_TRY(disk_, store::DiskStore::open(aside));
-  const BlockedSignals blocked;
-  try {
-    writer_ = std::thread([this] { write_all(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "{}: the thread that writes: {}", path_, refused.what());
-  }
+  CAIRN_TRY(writer_, start_thread(fmt::format("{}: the thread that writes", path_),
+                                  [this] { write_all(); }));
   return Ok{};
 }
 

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/threads/background_thread.h"
+#include "base/threads/start_thread.h"
 #include "base/trace/trace.h"
 #include "memory/common_prefix.h"
 #include "store/loading.h"
@@ -197,13 +196,10 @@ Result<std::unique_ptr<StoreReader>> StoreReader::start(std::vector<store::Recor
                                                         Hooks hooks) {
   std::unique_ptr<StoreReader> made(new StoreReader(memory, cache, trace, std::move(hooks)));
   for (store::RecordSource* const source : sources) made->desks_.emplace_back().source = source;
-  const BlockedSignals blocked;
-  try {
-    for (size_t desk = 0; desk < sources.size(); ++desk) {
-      made->desks_[desk].thread = std::thread([reader = made.get(), desk] { reader->run(desk); });
-    }
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the thread that reads the store: {}", refused.what());
+  for (size_t desk = 0; desk < sources.size(); ++desk) {
+    CAIRN_TRY(made->desks_[desk].thread,
+              start_thread("the thread that reads the store",
+                           [reader = made.get(), desk] { reader->run(desk); }));
   }
   return made;
 }

@@ -5,10 +5,9 @@
 #include <chrono>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
+#include "base/threads/start_thread.h"
 #include "engine/schedule/sequence_audit.h"
 #include "session/score_job.h"
 
@@ -27,12 +26,8 @@ constexpr size_t kNotesMax = 64;
 Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerOptions& options,
                                                 std::shared_ptr<Turns> turns) {
   std::unique_ptr<Service> service(new Service(engine, options, std::move(turns)));
-  const BlockedSignals blocked;
-  try {
-    service->thread_ = std::thread([made = service.get()] { made->run(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the engine's thread: {}", refused.what());
-  }
+  CAIRN_TRY(service->thread_,
+            start_thread("the engine's thread", [made = service.get()] { made->run(); }));
   return service;
 }
 

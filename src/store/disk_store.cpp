@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/quantities.h"
 #include "base/threads/background_thread.h"
+#include "base/threads/start_thread.h"
 #include "memory/common_prefix.h"
 #include "store/loading.h"
 
@@ -53,12 +52,8 @@ Result<std::unique_ptr<DiskStore>> DiskStore::open(const StoreOptions& options) 
     CAIRN_TRY(store->scan());
     return store;
   }
-  const BlockedSignals blocked;
-  try {
-    store->reader_ = std::thread([made = store.get()] { made->read_aside(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "{}: the thread that reads it: {}", options.path, refused.what());
-  }
+  CAIRN_TRY(store->reader_, start_thread(fmt::format("{}: the thread that reads it", options.path),
+                                         [made = store.get()] { made->read_aside(); }));
   return store;
 }
 

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/threads/background_thread.h"
+#include "base/threads/start_thread.h"
 #include "base/trace/moving_average.h"
 #include "store/pieces.h"
 #include "tier/lease.h"
@@ -43,12 +42,8 @@ TierPublisher::TierPublisher(Tier* tier, Shelf* shelf)
 
 Result<std::unique_ptr<TierPublisher>> TierPublisher::start(Tier* tier, Shelf* shelf) {
   std::unique_ptr<TierPublisher> made(new TierPublisher(tier, shelf));
-  const BlockedSignals blocked;
-  try {
-    made->thread_ = std::thread([publisher = made.get()] { publisher->run(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the thread that writes to the tier: {}", refused.what());
-  }
+  CAIRN_TRY(made->thread_, start_thread("the thread that writes to the tier",
+                                        [publisher = made.get()] { publisher->run(); }));
   return made;
 }
 

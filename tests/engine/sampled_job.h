@@ -69,6 +69,7 @@ class SampledJob final : public Job, public DraftedAnswer {
         request_(std::move(request)),
         sampler_(request_.sampling),
         result_(result),
+        vocabulary_count_(engine->size().vocabulary_count),
         random_(request_.draft_seed) {
     lane_.select(engine->select(request_.adapters).value().for_tenant(request_.tenant));
     if (request_.draft_model != nullptr) {
@@ -173,7 +174,7 @@ class SampledJob final : public Job, public DraftedAnswer {
     if (count_max <= 0) return {};
     const draft::View view{.text = lane_.whole_text(), .count_max = count_max};
     if (asked_) {
-      if (asked_->off_reason().empty()) asked_->ask(view, int32_t(lane_.logits().size()));
+      if (asked_->off_reason().empty()) asked_->ask(view, vocabulary_count_);
       drafts_.assign(asked_->tokens().begin(), asked_->tokens().end());
       if (!asked_->off_reason().empty()) drafts_.clear();
       result_->drafts_off = asked_->off_reason();
@@ -204,6 +205,7 @@ class SampledJob final : public Job, public DraftedAnswer {
   SampledRequest request_;
   sample::Sampler sampler_;
   Sampled* result_;
+  int32_t vocabulary_count_;
   Sha256 digest_;
   std::optional<Result<Token>> chosen_;
   std::unique_ptr<grammar::Matcher> matcher_;  // Null: the answer is free.

@@ -7,13 +7,12 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/threads/start_thread.h"
 
 namespace cairn::serve {
 
@@ -406,12 +405,8 @@ Result<std::unique_ptr<ModelRegistry>> ModelRegistry::start(std::vector<ModelSou
             session::effective_sampling(gguf::Fields(), false, terms.sampling));
   core->terms = std::move(terms);
   if (core->terms.turns == nullptr) core->terms.turns = std::make_shared<session::Turns>();
-  const BlockedSignals blocked;
-  try {
-    core->thread = std::thread([core = core.get()] { core->run(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the thread that loads models: {}", refused.what());
-  }
+  CAIRN_TRY(core->thread,
+            start_thread("the thread that loads models", [core = core.get()] { core->run(); }));
   return registry;
 }
 

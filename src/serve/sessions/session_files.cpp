@@ -14,13 +14,12 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <system_error>
 
-#include "base/blocked_signals.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/output_file.h"
 #include "base/sha256.h"
+#include "base/threads/start_thread.h"
 #include "json/value.h"
 #include "sample/state_text.h"
 #include "serve/sessions/session_table.h"
@@ -210,12 +209,8 @@ Result<std::unique_ptr<SessionFiles>> SessionFiles::open(const std::string& fold
     return std::unique_ptr<SessionFiles>();
   }
   CAIRN_TRY(files->read_all());
-  const BlockedSignals blocked;
-  try {
-    files->thread_ = std::thread([made = files.get()] { made->run(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the sessions' thread: {}", refused.what());
-  }
+  CAIRN_TRY(files->thread_,
+            start_thread("the sessions' thread", [made = files.get()] { made->run(); }));
   return files;
 }
 

@@ -15,9 +15,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/threads/background_thread.h"
+#include "base/threads/start_thread.h"
 #include "store/keys.h"
 #include "tier/peers/directory.h"
 #include "tier/tier_address.h"
@@ -46,12 +46,8 @@ Result<std::shared_ptr<PeerServer>> PeerServer::listen(const TierOptions& option
   }
   std::shared_ptr<PeerServer> made(new PeerServer(options, std::move(key)));
   CAIRN_TRY(made->open());
-  const BlockedSignals blocked;
-  try {
-    made->thread_ = std::thread([server = made.get()] { server->run(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the thread that lends records: {}", refused.what());
-  }
+  CAIRN_TRY(made->thread_, start_thread("the thread that lends records",
+                                        [server = made.get()] { server->run(); }));
   return made;
 }
 
