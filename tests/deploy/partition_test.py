@@ -361,7 +361,7 @@ def lend_each_other(fleet):
         return reply
 
     sent = fleet.ends()
-    messages = fleet.opening(90)
+    messages = fleet.opening(7000)
     reply = lent(messages, "p1")
     assert reply.json["memory"]["recomputed"] > 300, reply
     again = from_peer(fleet.answered(messages, to="p2"))
@@ -375,7 +375,7 @@ def lend_each_other(fleet):
     assert counts["cairn_peer_lent_bytes_total"] > 0 and counts["cairn_peer_read_bytes_total"] > 0
 
     # Nothing comes from there any more, and nothing says so.
-    unseen = [fleet.opening(91 + step) for step in range(4)]
+    unseen = [fleet.opening(7001 + step) for step in range(4)]
     for asked in unseen:
         lent(asked, "p1")
     fleet.network.cut("p2", "p1")
@@ -391,7 +391,7 @@ def lend_each_other(fleet):
         asked = fleet.opening(next(seeds))
         lent(asked, "p1")
         return fleet.answered(asked, to="p2").json["memory"]["source"] == "peer"
-    seeds = iter(range(4000, 5000))
+    seeds = iter(range(7100, 8000))
     wait_until(is_used, "p2 borrows from p1 again")
 
     fleet.nodes["p1"].kill()

@@ -161,7 +161,7 @@ class Storage(Handler):
             for begin in range(0, len(body), 5000):
                 self.wfile.write(body[begin:begin + 5000])
                 self.wfile.flush()
-                time.sleep(0.02)
+                time.sleep(0.05)
             self.server.shared.note(ended=self.path)
         else:
             self.wfile.write(body)
