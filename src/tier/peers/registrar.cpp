@@ -12,7 +12,7 @@ namespace cairn::tier {
 namespace {
 
 // Commands that are on their way at once: their replies are short.
-constexpr size_t kAtOnce = 256;
+constexpr size_t kPlacesAtOnce = 256;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -54,10 +54,10 @@ Status Registrar::add(Servers& servers, const Entry& entry, const std::atomic<bo
   for (const Sha256Digest& link : entry.links) {
     places.push_back({tier_->key_of(kHoldersKey, link), holder});
   }
-  for (size_t first = 0; first < places.size(); first += kAtOnce) {
+  for (size_t first = 0; first < places.size(); first += kPlacesAtOnce) {
     if (gives_up) return fail(ErrorCode::cancelled, "tier: the memory is needed");
     CAIRN_TRY(beat(servers));
-    const size_t count = std::min(kAtOnce, places.size() - first);
+    const size_t count = std::min(kPlacesAtOnce, places.size() - first);
     CAIRN_TRY(add_some(servers, std::span(places).subspan(first, count)));
   }
   tier_->count(&TierStats::registered);
