@@ -29,10 +29,9 @@ constexpr double kLinkBytesPerSecond = 1.1e9, kRoundTrip = 0.0005, kConnecting =
 constexpr int32_t kNodesOfShard = 4;
 // At this depth a token costs twice what the first one does.
 constexpr double kDoubleDepth = 32768;
-// As the real members do: three wrong records within ten minutes, a quarter of the time (its
-// measure follows the newest fifth), between questions whether somebody is done.
-constexpr size_t kRefusalsMax = 3;
-constexpr double kBlockedSeconds = 600, kBusyPart = 0.25, kBusyWeight = 0.2, kAskAgain = 0.25;
+// As the real members do: a quarter of the time (its measure follows the newest fifth), between
+// questions whether somebody is done.
+constexpr double kBusyPart = 0.25, kBusyWeight = 0.2, kAskAgain = 0.25;
 constexpr int kLookedFor = 4;
 constexpr double kLeaseUnknown = 2, kLeaseMin = 0.2, kLeaseMax = 60;
 constexpr double kGoodWait = 5;
@@ -293,12 +292,7 @@ bool Simulation::takes(Node& node, const Sha256Digest& key, const SimulatedRedis
     return true;
   }
   ++figures_.refused;
-  node.refusals.push_back(now_);
-  while (now_ - node.refusals.front() > kBlockedSeconds) node.refusals.pop_front();
-  if (node.refusals.size() >= kRefusalsMax) {
-    node.reads.block(std::chrono::seconds(int(kBlockedSeconds)), time_of(now_));
-    node.refusals.clear();
-  }
+  (void)node.reads.note_refusal(time_of(now_));
   node.bad.insert(place.key);  // Written again when it is sent.
   return false;
 }

@@ -77,7 +77,6 @@ struct Node {
   bool is_up = true, is_cut_off = false;
   double slowness = 1;
   double sends_until = 0, busy_part = 0, work_seconds = 0;
-  std::deque<double> refusals;
   std::set<uint64_t> bad;  // Records that were wrong.
   double sent_at = 0;
 };

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/blocked_signals.h"
+#include "base/threads/blocked_signals.h"
 #include "capi/border.h"
 #include "capi/built_in.h"
 #include "capi/convert.h"

@@ -32,6 +32,14 @@ constexpr int32_t kCopied = 8;
 constexpr int32_t kLost = 3;
 constexpr size_t kRemembered = 128;
 
+// False: so unlikely that nobody would check it.
+bool add(Token token, float chance, float& reach, Draft& draft) {
+  reach *= chance;
+  if (reach < kReachLeast) return false;
+  draft.add(token, chance);
+  return true;
+}
+
 }  // namespace
 
 LookupDrafter::LookupDrafter(Options options)
@@ -149,10 +157,7 @@ bool LookupDrafter::is_in_step() const {
 void LookupDrafter::go_on(int32_t count_max, Draft& draft) const {
   float reach = 1;
   for (int32_t i = 0; i < count_max && place_.next() + size_t(i) < copied_.size(); ++i) {
-    const float chance = place_.chance(i);
-    reach *= chance;
-    if (reach < kReachLeast) return;
-    draft.add(copied_[place_.next() + size_t(i)], chance);
+    if (!add(copied_[place_.next() + size_t(i)], place_.chance(i), reach, draft)) return;
   }
 }
 
@@ -179,9 +184,7 @@ void LookupDrafter::propose(const View& view, Draft& draft) {
     if (token == SuffixAutomaton::kNoToken) return;
     const float chance =
         i == 0 ? first_chance(source, token, draft) : match_chance(source.match.length + i);
-    reach *= chance;
-    if (reach < kReachLeast) return;
-    draft.add(token, chance);
+    if (!add(token, chance, reach, draft)) return;
   }
 }
 

@@ -24,9 +24,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/threads/blocked_signals.h"
 #include "route/reply_figures.h"
 #include "route/wire.h"
 #include "serve/refusal.h"

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/constant_time.h"
 #include "base/file.h"
-#include "serve/constant_time.h"
 
 namespace cairn::serve {
 

@@ -36,7 +36,7 @@ bool is_session_name(const std::string& name) {
          std::ranges::all_of(name, is_allowed);
 }
 
-std::optional<Sha256Digest> digest_of_hex(const std::string& text) {
+std::optional<Sha256Digest> digest_of_hex(std::string_view text) {
   Sha256Digest digest{};
   if (text.size() != 2 * digest.size()) return std::nullopt;
   for (size_t i = 0; i < text.size(); ++i) {

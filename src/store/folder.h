@@ -134,6 +134,6 @@ class Folder {
 // A session's name is 1 to 64 letters, digits, '-', '_' or '.', the first not a '.'.
 bool is_session_name(const std::string& name);
 // The 64 digits of a name, if they are that.
-std::optional<Sha256Digest> digest_of_hex(const std::string& text);
+std::optional<Sha256Digest> digest_of_hex(std::string_view text);
 
 }  // namespace cairn::store

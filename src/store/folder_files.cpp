@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/blocked_signals.h"
+#include "base/threads/blocked_signals.h"
 #include "store/folder.h"
 
 namespace cairn::store {

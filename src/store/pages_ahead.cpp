@@ -4,20 +4,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <system_error>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/threads/background_thread.h"
+#include "base/threads/start_thread.h"
 
 namespace cairn::store {
 
 PagesAhead::PagesAhead(std::vector<std::span<std::byte>> parts) : parts_(std::move(parts)) {
-  const BlockedSignals blocked;
-  try {
-    thread_ = std::thread([this] { work(); });
-  } catch (const std::system_error&) {  // No thread: the pages come when they are touched.
-  }
+  Result<std::thread> thread = start_thread("the thread that touches pages", [this] { work(); });
+  if (thread) thread_ = std::move(*thread);  // Else the pages come when they are touched.
 }
 
 PagesAhead::~PagesAhead() {

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/constant_time.h"
+
 namespace cairn::tier {
 namespace {
 
@@ -57,7 +59,7 @@ Status Connection::prove(const Secret& secret, Clock::time_point deadline) {
                          [](std::byte byte) { return uint8_t(byte); });
   const Sha256Digest expected = secret.proof_of(Secret::Side::lender, own, other);
   const auto proof = std::span(reply.bytes).subspan(other.size());
-  if (!are_equal(std::as_bytes(std::span(expected)), proof)) {
+  if (!is_equal_in_constant_time(expected, proof)) {
     return fail(ErrorCode::io, "tier: the other machine has not this tier's key");
   }
   const std::string answer = hex_of(secret.proof_of(Secret::Side::asker, own, other));

@@ -90,24 +90,4 @@ Sha256Digest new_number() {
   return sha.finish();
 }
 
-bool are_equal(std::span<const std::byte> one, std::span<const std::byte> other) {
-  if (one.size() != other.size()) return false;
-  std::byte difference{0};
-  for (size_t index = 0; index < one.size(); ++index) difference |= one[index] ^ other[index];
-  return difference == std::byte{0};
-}
-
-bool read_hex(std::string_view text, Sha256Digest& digest) {
-  if (text.size() != 2 * digest.size()) return false;
-  for (size_t index = 0; index < text.size(); ++index) {
-    const char sign = text[index];
-    const bool is_digit = sign >= '0' && sign <= '9';
-    if (!is_digit && (sign < 'a' || sign > 'f')) return false;
-    const auto value = uint8_t(is_digit ? sign - '0' : sign - 'a' + 10);
-    uint8_t& byte = digest[index / 2];
-    byte = uint8_t(index % 2 == 0 ? value << 4 : byte | value);
-  }
-  return true;
-}
-
 }  // namespace cairn::tier

@@ -53,9 +53,5 @@ class Secret {
 
 // A number that nobody has had before, and nobody can guess.
 Sha256Digest new_number();
-// Takes as long whatever they are.
-bool are_equal(std::span<const std::byte> one, std::span<const std::byte> other);
-// Of 64 digits, lower case, and nothing else: whether it was one.
-bool read_hex(std::string_view text, Sha256Digest& digest);
 
 }  // namespace cairn::tier

@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/output_file.h"
+#include "base/threads/blocked_signals.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn::mapped_file_test {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/constant_time.h"
+#include "base/constant_time.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn::serve::keys_test {

@@ -242,6 +242,11 @@ TEST(Folder, NamesOfSessionsAreHarmless) {
   EXPECT_TRUE(bool(folder->remove_saved("broken")));
   EXPECT_EQ(digest_of_hex(hex_of(kName)), kName);
   EXPECT_FALSE(digest_of_hex(hex_of(kName).substr(1) + "G").has_value());
+  for (const std::string& wrong :
+       {std::string(), std::string(63, '0'), std::string(65, '0'), std::string(64, 'A'),
+        std::string(64, 'g'), std::string(63, '0') + "\n"}) {
+    EXPECT_FALSE(digest_of_hex(wrong).has_value()) << wrong;
+  }
 }
 
 }  // namespace

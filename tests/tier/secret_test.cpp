@@ -59,24 +59,5 @@ TEST(Secret, ProofsAreOfOneSideAndOneTalk) {
   EXPECT_NE(asker, lender);
 }
 
-TEST(Secret, ReadsDigitsAndNothingElse) {
-  const Sha256Digest name = Sha256().add("a record").finish();
-  Sha256Digest found{};
-  EXPECT_TRUE(tier::read_hex(hex_of(name), found));
-  EXPECT_EQ(found, name);
-  for (const std::string& wrong :
-       {std::string(), std::string(63, '0'), std::string(65, '0'), std::string(64, 'A'),
-        std::string(64, 'g'), std::string(63, '0') + "\n"}) {
-    EXPECT_FALSE(tier::read_hex(wrong, found)) << wrong;
-  }
-}
-
-TEST(Secret, ComparesAllBytes) {
-  EXPECT_TRUE(tier::are_equal(bytes_of("same"), bytes_of("same")));
-  EXPECT_FALSE(tier::are_equal(bytes_of("same"), bytes_of("samf")));
-  EXPECT_FALSE(tier::are_equal(bytes_of("same"), bytes_of("rame")));
-  EXPECT_FALSE(tier::are_equal(bytes_of("same"), bytes_of("sam")));
-}
-
 }  // namespace
 }  // namespace cairn::test::secret_test

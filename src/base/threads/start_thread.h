@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/result.h"
+#include "base/threads/blocked_signals.h"
 
 namespace cairn {
 

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/blocked_signals.h"
+#include "base/threads/blocked_signals.h"
 
 namespace cairn::runtimes {
 

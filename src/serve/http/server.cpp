@@ -22,10 +22,10 @@
 #include <thread>
 #include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/threads/blocked_signals.h"
 #include "serve/http/connection.h"
 
 namespace cairn::serve::http {

@@ -1,18 +1,19 @@
 // Bytes and seals.
 #include "tier/peers/directory.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "base/constant_time.h"
+#include "store/bytes.h"
 
 namespace cairn::tier {
 namespace {
 
-void add_seal(const Secret& secret, std::string_view key, std::vector<std::byte>& value) {
-  const Sha256Digest seal = secret.seal_of(key, value);
-  const auto bytes = std::as_bytes(std::span(seal));
-  value.insert(value.end(), bytes.begin(), bytes.end());
+std::vector<std::byte> with_seal(const Secret& secret, std::string_view key,
+                                 store::ByteWriter value) {
+  value.digest(secret.seal_of(key, value.bytes()));
+  return std::move(value).take();
 }
 
 // What stands before the seal; none where that is another's.
@@ -21,7 +22,7 @@ std::optional<std::span<const std::byte>> sealed(const Secret& secret, std::stri
   if (value.size() <= kSealBytes) return std::nullopt;
   const auto content = value.first(value.size() - kSealBytes);
   const Sha256Digest seal = secret.seal_of(key, content);
-  if (!are_equal(std::as_bytes(std::span(seal)), value.last(kSealBytes))) return std::nullopt;
+  if (!is_equal_in_constant_time(seal, value.last(kSealBytes))) return std::nullopt;
   return content;
 }
 
@@ -30,14 +31,12 @@ std::optional<std::span<const std::byte>> sealed(const Secret& secret, std::stri
 std::vector<std::byte> encode_holders(const Secret& secret, std::string_view key,
                                       std::span<const Holder> holders) {
   CHECK(!holders.empty() && holders.size() <= kHoldersMax);
-  std::vector<std::byte> value;
+  store::ByteWriter value;
   for (const Holder& holder : holders) {
-    for (int shift = 0; shift < 64; shift += 8) value.push_back(std::byte(holder.node >> shift));
-    const auto manifest = std::as_bytes(std::span(holder.manifest));
-    value.insert(value.end(), manifest.begin(), manifest.end());
+    value.u64(holder.node);
+    value.digest(holder.manifest);
   }
-  add_seal(secret, key, value);
-  return value;
+  return with_seal(secret, key, std::move(value));
 }
 
 std::vector<Holder> decode_holders(const Secret& secret, std::string_view key,
@@ -46,14 +45,11 @@ std::vector<Holder> decode_holders(const Secret& secret, std::string_view key,
   if (value.size() > kHoldersBytesMax) return holders;
   const auto content = sealed(secret, key, value);
   if (!content || content->size() % kHolderBytes != 0) return holders;
-  for (size_t place = 0; place < content->size(); place += kHolderBytes) {
-    Holder holder;
-    for (int byte = 0; byte < 8; ++byte) {
-      holder.node |= uint64_t((*content)[place + size_t(byte)]) << (8 * byte);
-    }
-    std::ranges::transform(content->subspan(place + 8, sizeof(Sha256Digest)),
-                           holder.manifest.begin(), [](std::byte byte) { return uint8_t(byte); });
-    holders.push_back(holder);
+  store::ByteReader reader(*content);
+  while (reader.left() > 0) {
+    Holder& holder = holders.emplace_back();
+    holder.node = reader.u64();
+    holder.manifest = reader.digest();
   }
   return holders;
 }
@@ -69,10 +65,9 @@ std::vector<Holder> with_newest(const Holder& newest, std::span<const Holder> ot
 std::vector<std::byte> encode_node(const Secret& secret, std::string_view key,
                                    std::string_view address) {
   CHECK(!address.empty() && address.size() <= kNodeAddressBytesMax);
-  const auto bytes = std::as_bytes(std::span(address));
-  std::vector<std::byte> value(bytes.begin(), bytes.end());
-  add_seal(secret, key, value);
-  return value;
+  store::ByteWriter value;
+  value.raw(std::as_bytes(std::span(address)));
+  return with_seal(secret, key, std::move(value));
 }
 
 std::optional<std::string> decode_node(const Secret& secret, std::string_view key,

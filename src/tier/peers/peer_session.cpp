@@ -4,7 +4,11 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <optional>
 #include <utility>
+
+#include "base/constant_time.h"
+#include "store/folder.h"
 
 namespace cairn::tier {
 
@@ -57,8 +61,7 @@ Status PeerSession::answer(const Request& request) {
     return Ok{};
   }
   if (request.kind == Request::Kind::prove && stage_ == Stage::greeted) {
-    const bool is_proof =
-        are_equal(std::as_bytes(std::span(expected_)), std::as_bytes(std::span(request.digest)));
+    const bool is_proof = is_equal_in_constant_time(expected_, request.digest);
     say(is_proof ? "+OK\r\n" : "-NOAUTH it has not this tier's key\r\n");
     if (!is_proof) return fail(ErrorCode::invalid_data, "peers: a wrong proof");
     stage_ = Stage::let_in;
@@ -68,14 +71,14 @@ Status PeerSession::answer(const Request& request) {
   if (!asks || stage_ != Stage::let_in) {
     return fail(ErrorCode::invalid_data, "peers: a command out of its turn");
   }
-  Sha256Digest name{};
-  const bool is_record =
-      request.key.starts_with(key_beginning_) &&
-      read_hex(std::string_view(request.key).substr(key_beginning_.size()), name);
+  std::optional<Sha256Digest> name;
+  if (request.key.starts_with(key_beginning_)) {
+    name = store::digest_of_hex(std::string_view(request.key).substr(key_beginning_.size()));
+  }
   if (request.kind == Request::Kind::exists) {
-    say(is_record && records_->has(name) ? ":1\r\n" : ":0\r\n");
-  } else if (is_record) {
-    answer_read(name);
+    say(name && records_->has(*name) ? ":1\r\n" : ":0\r\n");
+  } else if (name) {
+    answer_read(*name);
   } else {
     say("$-1\r\n");
   }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "tier/secret.h"
+#include "store/folder.h"
 
 namespace cairn::tier {
 namespace {
@@ -43,7 +43,9 @@ Result<Request> request_of(std::span<const std::string_view> words) {
   Request request;
   if ((name == "PEER" || name == "AUTH") && words.size() == 2) {
     request.kind = name == "PEER" ? Request::Kind::greet : Request::Kind::prove;
-    if (!read_hex(words[1], request.digest)) return no_command();
+    const std::optional<Sha256Digest> digest = store::digest_of_hex(words[1]);
+    if (!digest) return no_command();
+    request.digest = *digest;
     return request;
   }
   const bool reads = name == "GETEX" && words.size() == 4 && words[2] == "PX";

@@ -73,8 +73,8 @@ struct MatrixKernels {
   // x[count] → q[count], scales[count / 32], sums[count / 16]; count is a multiple of 32.
   void (*quantize)(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums);
   int32_t direct_rows = kDirectRows;  // More of them multiply panels.
-  int32_t float_groups = 4;  // Of a task that multiplies many rows and float weights.
-  size_t scratch_bytes = 0;  // Of a product, where product_scratch_bytes() is less.
+  int32_t float_groups = 4;           // Of a task that multiplies many rows and float weights.
+  size_t scratch_bytes = 0;           // Of a product, where product_scratch_bytes() is less.
 };
 
 }  // namespace cairn::cpu
