@@ -23,16 +23,15 @@ constexpr double kShadowSeconds = 0.001;
 // Weight of the newest step, and of the newest draft that was only compared.
 constexpr double kWeight = 0.2;
 constexpr double kShadowWeight = 1.0 / 16;
-// Before anything is known of it: a row of a draft costs a quarter of a step; and so many rows are
-// risked while nothing at all is known.
-constexpr double kRowCost = 0.25;
+// So many rows are risked while nothing at all is known.
 constexpr int32_t kFirstCount = 4;
+constexpr double kRowCostLeast = 0.01;  // A row is never free.
 constexpr int32_t kCountMax = 1 << 20;
-// Drafts return after so many steps, if so many drafts in the meantime would have gained so much of
-// a step each.
+// Drafts return after so many steps, if those in the meantime would have gained so much of a step
+// each, and stood for so many steps: one that is right is as much evidence as it has tokens.
 constexpr int32_t kWaitLeast = 32;
 constexpr int32_t kWaitMost = 4096;
-constexpr int32_t kShadowLeast = 12;
+constexpr int32_t kShadowLeast = 24;
 constexpr double kGainLeast = 0.1;
 
 void average(double& value, double observed, double weight = kWeight) {
@@ -46,17 +45,13 @@ double Account::limit() const {
   return fixed + kLostPart * elapsed_;
 }
 
-double Account::row_cost() const {
-  return row_cost_ == 0 ? kRowCost : row_cost_;
-}
-
 bool Account::may_look() const {
   return !is_off_ || drafting_ < kShadowSeconds + kShadowPart * elapsed_;
 }
 
 int32_t Account::count_max() const {
   if (plain_ == 0) return kFirstCount;
-  const double row = plain_ * row_cost();
+  const double row = plain_ * std::max(row_cost_, kRowCostLeast);
   // What drafts have gained may be risked again: an answer is slower only beyond that.
   const double room = limit() + saved_;
   return std::clamp(int32_t(std::min(room / row, double(kCountMax))), 1, kCountMax);
@@ -74,8 +69,8 @@ void Account::add_step(const Step& step) {
   }
   if (plain > 0) {
     const double more = std::max(0.0, step.seconds - plain) / plain;
-    // 1 %: a row is never free, and the average is not to start anew.
-    average(row_cost_, std::max(0.01, more / double(step.checked)));
+    // From what is expected at first: the machine may have held up the very first step with drafts.
+    row_cost_ += kWeight * (more / double(step.checked) - row_cost_);
     settle(double(step.accepted + 1) * plain - step.seconds);
   }
   if (lost_ > limit()) go_off();
@@ -104,7 +99,7 @@ void Account::go_off() {
   const bool has_gained = saved_ > saved_before_;
   wait_ = wait_ == 0 || has_gained ? kWaitLeast : std::min(2 * wait_, kWaitMost);
   off_steps_ = 0;
-  shadow_count_ = 0;
+  shadow_count_ = shadow_steps_ = 0;
   shadow_gain_ = 0;
 }
 
@@ -112,7 +107,7 @@ int32_t Account::worth(std::span<const float> reach) const {
   double gain = 0, best = 0;
   int32_t count = 0;
   for (size_t i = 0; i < reach.size(); ++i) {
-    gain += double(reach[i]) - row_cost();
+    gain += double(reach[i]) - row_cost_;
     if (gain <= best) continue;
     best = gain;
     count = int32_t(i) + 1;
@@ -122,14 +117,15 @@ int32_t Account::worth(std::span<const float> reach) const {
 
 void Account::add_shadow(int32_t checked, int32_t accepted) {
   if (!is_off_) return;
-  double gain = double(accepted) - double(checked) * row_cost();
+  double gain = double(accepted) - double(checked) * row_cost_;
   if (plain_ > 0) gain -= drafting_seconds_ / plain_;
   shadow_gain_ += (gain - shadow_gain_) * std::max(kShadowWeight, 1.0 / double(++shadow_count_));
+  shadow_steps_ += std::max(accepted, 1);
 }
 
 void Account::consider_return() {
   ++off_steps_;
-  const bool has_waited = off_steps_ >= wait_ && shadow_count_ >= kShadowLeast;
+  const bool has_waited = off_steps_ >= wait_ && shadow_steps_ >= kShadowLeast;
   if (!has_waited || shadow_gain_ < kGainLeast || lost_ > limit()) return;
   is_off_ = false;
   saved_before_ = saved_;

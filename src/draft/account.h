@@ -48,7 +48,6 @@ class Account {
 
  private:
   double limit() const;
-  double row_cost() const;
   void settle(double seconds);
   void go_off();
   void consider_return();
@@ -60,11 +59,12 @@ class Account {
   double lost_ = 0;   // Since drafts last paid: what they gain repays it, and is no credit.
   double plain_ = 0;  // Seconds, a moving average; 0: not known.
   double drafting_seconds_ = 0;  // Of one step, likewise.
-  double row_cost_ = 0;          // Of a row of a draft, as a part of a plain step, likewise.
+  double row_cost_ = 0.25;       // Of a row of a draft, as a part of a plain step, likewise.
   bool is_off_ = false;
   int32_t wait_ = 0;          // Steps that drafts stay off at least.
   int32_t off_steps_ = 0;     // So long they are.
-  int32_t shadow_count_ = 0;  // Drafts that were compared since.
+  int32_t shadow_count_ = 0;  // Drafts that were compared since,
+  int32_t shadow_steps_ = 0;  // and the steps that these stood for.
   double shadow_gain_ = 0;    // Of these, as a part of a plain step, a moving average.
   double saved_before_ = 0;   // When drafts were last taken up.
 };

@@ -41,6 +41,7 @@ void AskedDrafter::ask(const View& view, int32_t vocabulary_count) {
   current_.drop();
   Draft& draft = current_.draft;
   drafter_->propose(view, draft);
+  if (ask_count_ < 2) ++ask_count_;
 
   const bool is_even = draft.tokens.size() == draft.chances.size();
   size_t count = valid_count(draft, vocabulary_count);
@@ -100,14 +101,18 @@ void AskedDrafter::compare(Followed& followed, std::span<const Token> text) {
     const float claimed = draft.chances[depth];
     own_.count(int32_t(depth), claimed, expected(int32_t(depth), claimed), is_right);
     if (shared_ != nullptr) shared_->count(int32_t(depth), claimed, claimed, is_right);
-    const size_t right = depth + (is_right ? 1 : 0);
     followed.is_open = is_right && followed.compared < draft.tokens.size();
-    const bool is_seen = !is_right || right == size_t(followed.watch_count);
-    if (followed.watch_count > 0 && is_seen) {
-      watched_ = {.count = followed.watch_count, .right = int32_t(right)};
-      followed.watch_count = 0;
-    }
+    if (followed.watch_count > 0) report_watched(followed, is_right);
   }
+}
+
+void AskedDrafter::report_watched(Followed& followed, bool is_right) {
+  followed.watch_right += is_right ? 1 : 0;
+  if (is_right && followed.watch_right < followed.watch_count) return;
+  watched_ = {.count = followed.watch_count, .right = followed.watch_right};
+  const size_t rest = followed.is_open ? followed.draft.tokens.size() - followed.compared : 0;
+  followed.watch_count = int32_t(std::min(rest, size_t(followed.watch_count)));
+  followed.watch_right = 0;
 }
 
 void AskedDrafter::watch(int32_t count) {

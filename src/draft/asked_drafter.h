@@ -25,7 +25,8 @@ class AskedDrafter {
     return off_reason_.empty() ? drafter_->off_reason() : off_reason_;
   }
   bool is_costly() const { return drafter_->is_costly(); }
-  bool is_reading() const { return drafter_->is_reading(); }
+  // The first time it also sets itself up.
+  bool is_reading() const { return ask_count_ <= 1 || drafter_->is_reading(); }
 
   // Has it propose something in place of its last draft. A token that cannot be, and all after it,
   // are dropped.
@@ -41,8 +42,8 @@ class AskedDrafter {
 
   // Compares what it proposed with what the text is now, whether it was checked or not.
   void follow(std::span<const Token> text);
-  // Reports what became of the first `count` tokens of its draft, once that is known. Of drafts
-  // that are to be watched while another one is, none.
+  // Reports what became of the first `count` tokens of its draft, once that is known; then of the
+  // next as many, to its end. Of drafts that are to be watched while another one is, none.
   void watch(int32_t count);
   // So many of them the text became; -1: not known yet, or asked for already.
   struct Watched {
@@ -60,16 +61,18 @@ class AskedDrafter {
     size_t begin = 0;
     size_t compared = 0;
     bool is_open = false;  // All compared tokens are right, and there are more.
-    int32_t watch_count = 0;
+    int32_t watch_count = 0;  // Of the tokens that are reported together; 0: none are.
+    int32_t watch_right = 0;  // So many of them were right so far.
 
     void drop() {
       draft.clear();
       is_open = false;
-      watch_count = 0;
+      watch_count = watch_right = 0;
     }
   };
   void add_fault(std::string_view reason);
   void compare(Followed& followed, std::span<const Token> text);
+  void report_watched(Followed& followed, bool is_right);
   float expected(int32_t depth, float claimed) const;
 
   std::unique_ptr<Drafter> drafter_;
@@ -81,6 +84,7 @@ class AskedDrafter {
   // The text when it was last compared: what is shorter or other now was rewound.
   size_t text_size_ = 0;
   Token last_token_ = Token(0);
+  int32_t ask_count_ = 0;
   int32_t fault_count_ = 0;
   std::string_view off_reason_;
 };

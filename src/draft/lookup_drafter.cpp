@@ -14,6 +14,8 @@ namespace {
 // less than a millisecond.
 constexpr size_t kFollowedMost = 65536;
 constexpr size_t kFollowedAtOnce = 2048;
+// More than this is a prompt, and no answer that goes on.
+constexpr size_t kAnswered = 128;
 
 // A text that still has its last tokens was not rewound.
 constexpr size_t kCompared = 16;
@@ -165,6 +167,7 @@ void LookupDrafter::propose(const View& view, Draft& draft) {
   const int32_t count_max = std::min(view.count_max, kCountMax);
   const size_t followed_before = text_.size();
   follow(view.text);
+  is_reading_ = text_.size() > followed_before + kAnswered;
   Source source = longest(view, followed_before);
   // Where the match ends its text, a shorter one may not.
   int64_t begin = -1;

@@ -31,6 +31,7 @@ class LookupDrafter : public Drafter {
 
   std::string_view name() const override { return "lookup"; }
   void propose(const View& view, Draft& draft) override;
+  bool is_reading() const override { return is_reading_; }
 
  private:
   void follow(std::span<const Token> text);
@@ -58,6 +59,7 @@ class LookupDrafter : public Drafter {
   std::vector<Token> text_;
   size_t begin_ = 0;  // Where in the real text it begins.
   bool is_begun_ = false;
+  bool is_reading_ = false;  // The last propose() followed more than a few steps' tokens.
   TextIndex own_;
   TextIndex::Cursor own_cursor_;
   // What followed the last long match, and where in it the text is: changes here and there do not

@@ -19,6 +19,9 @@ double steady_seconds() {
 // Who drafts by computing hardly finds more than so many.
 constexpr double kEnough = 3;
 
+// While drafts are off, so many tokens of one are compared before the next one is looked at.
+constexpr int32_t kWatchedMost = 8;
+
 size_t common_count(std::span<const Token> a, std::span<const Token> b) {
   return size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
@@ -65,7 +68,7 @@ Speculator::Proposal Speculator::propose(const View& view) {
   if (chosen_ == kNobody) return {};
   has_draft_ = true;
   if (!options_.is_free && account_.is_off()) {
-    const int32_t count = account_.worth(reach_);
+    const int32_t count = std::min(account_.worth(reach_), kWatchedMost);
     if (count > 0) drafters_[chosen_].watch(count);
     return {};
   }

@@ -317,6 +317,22 @@ Text page_of(const char* name) {
   return text;
 }
 
+// The prompt, and what another turn adds to it; a step's tokens are the answer.
+TEST(LookupDrafter, ReadsPromptsAndNoAnswers) {
+  Text text = random_text(600, 1);
+  LookupDrafter drafter({});
+  drafted(drafter, text);
+  EXPECT_TRUE(drafter.is_reading());
+  for (const Token token : random_text(20, 2)) {
+    text.push_back(token);
+    drafted(drafter, text);
+    EXPECT_FALSE(drafter.is_reading());
+  }
+  append(text, random_text(200, 3));
+  drafted(drafter, text);
+  EXPECT_TRUE(drafter.is_reading());
+}
+
 TEST(LookupDrafter, ReachIsTrueOnProse) {
   // The first page is what calibrations are learned from.
   Calibrations calibrations;

@@ -12,7 +12,7 @@ constexpr int32_t kFewRows = 8;
 
 // Elements of a piece of light ops: a few microseconds of arithmetic. Rows alone are cut into
 // columns that are worth handing to another thread.
-constexpr int32_t kPieceElements = 16384, kPieceColumns = 2048;
+constexpr int32_t kPieceElements = 4096, kPieceColumns = 2048;
 
 // The index of the fused ops that begin at `op`; -1: none do.
 int32_t fused_at(const Plan& plan, int32_t op) {

@@ -4,18 +4,21 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 
 #include "base/check.h"
 #include "draft/row_choice.h"
-#include "base/trace/moving_average.h"
 
 namespace cairn {
 
 namespace {
 
-constexpr double kWeight = 0.2;    // Of the newest step.
 constexpr int64_t kStale = 256;    // Steps after which a number of rows is tried again.
-constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least.
+constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least;
+constexpr double kRowCostMost = 0.25;  // and at most, while a step or two told of it.
+// A step that took longer than so many of its like was held up by the machine, as it would have
+// been without drafts: they are not charged for that.
+constexpr double kHeldUp = 1.5;
 
 }  // namespace
 
@@ -24,38 +27,55 @@ size_t DecodeTime::size_of(int32_t sequences) {
   return std::min(size_t(std::bit_width(uint32_t(sequences)) - 1), kSequenceSizes - 1);
 }
 
+double DecodeTime::Entry::seconds() const {
+  if (count == 0) return 0;
+  std::array<double, kLast> sorted = last;
+  const auto end = sorted.begin() + std::ptrdiff_t(std::min(count, kLast));
+  std::sort(sorted.begin(), end);
+  return is_sure() ? sorted[1] : sorted[0];
+}
+
 void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
   Table& table = tables_[size_of(sequences)];
   const int64_t now = ++table.step_count;
   Entry& entry = table.drafted[std::min(size_t(rows - sequences), kDraftedMax)];
-  if (rows > sequences && now - entry.learned_at > kStale) entry.seconds = 0;
-  follow(entry.seconds, seconds, kWeight);
+  if (rows > sequences && now - entry.learned_at > kStale) entry = {};
+  entry.last[entry.count++ % Entry::kLast] = seconds;
   entry.learned_at = now;
 }
 
 double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) const {
   const Table& table = tables_[size_of(sequences)];
-  const double plain = table.drafted[0].seconds;
   const size_t wanted = size_t(rows - sequences);
-  if (plain == 0 || wanted > kDraftedMax) return 0;
+  if (table.drafted[0].count == 0 || wanted > kDraftedMax) return 0;
+  // Of a number of rows: the least that a step of as many, or of more, has taken; 0: not known. The
+  // machine may hold a step up, but lets none go faster than it can.
+  std::array<double, kDraftedMax + 1> known{};
+  double of_more = std::numeric_limits<double>::infinity();
+  for (size_t row = kDraftedMax + 1; row-- > 0;) {
+    const Entry& entry = table.drafted[row];
+    const bool is_stale = row > 0 && table.step_count - entry.learned_at > kStale;
+    if (entry.count > 0 && !is_stale) known[row] = of_more = std::min(of_more, entry.seconds());
+  }
   // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
   // little of the next.
-  const double least = row_seconds > 0 ? row_seconds : kRowCost * plain;
-  double known = plain, slope = least;
-  size_t known_rows = 0;
-  for (size_t row = 1; row <= kDraftedMax; ++row) {
-    const Entry& entry = table.drafted[row];
-    if (entry.seconds == 0 || table.step_count - entry.learned_at > kStale) continue;
-    const double next = std::max(entry.seconds, known);
-    const double cost = (next - known) / double(row - known_rows);
-    if (row == wanted) return next;
+  const double least = row_seconds > 0 ? row_seconds : kRowCost * known[0];
+  double slope = least;
+  size_t last = 0;
+  for (size_t row = 1; row <= kDraftedMax && last < wanted; ++row) {
+    if (known[row] == 0) continue;
+    const bool is_sure = table.drafted[row].is_sure();
+    if (!is_sure) {
+      const double most = known[last] + kRowCostMost * known[0] * double(row - last);
+      known[row] = std::min(known[row], most);
+    }
+    const double cost = (known[row] - known[last]) / double(row - last);
     // Between two that are known it may still be as cheap as they come: it is soon known, too.
-    if (row > wanted) return known + std::min(cost, least) * double(wanted - known_rows);
-    if (row_seconds == 0) slope = std::max(cost, least);
-    known = next;
-    known_rows = row;
+    if (row > wanted) return known[last] + std::min(cost, least) * double(wanted - last);
+    if (row_seconds == 0 && is_sure) slope = std::max(cost, least);
+    last = row;
   }
-  return wanted <= 2 * known_rows + 2 ? known + slope * double(wanted - known_rows) : 0;
+  return wanted <= 2 * last + 2 ? known[last] + slope * double(wanted - last) : 0;
 }
 
 void DraftRows::begin(int32_t row_count_max) {
@@ -106,12 +126,14 @@ void DraftRows::take_all(int32_t row_count) {
 void DraftRows::learn(double seconds, int32_t replayed_rows) {
   const int32_t sequences = int32_t(answers_.size());
   if (sequences == 0) return;
+  const int32_t rows = sequences + draft_count_;
   const bool tells = draft_count_ > 0 || replayed_rows == 0;
-  if (tells) time_.learn(sequences, sequences + draft_count_, seconds);
+  if (tells) time_.learn(sequences, rows, seconds);
+  const double usual = time_.seconds(sequences, rows, 0);
+  const double charged = usual > 0 ? std::min(seconds, kHeldUp * usual) : seconds;
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i] == nullptr) continue;
-    const int32_t others = sequences + draft_count_ - counts_[i];
-    answers_[i]->learn(seconds, time_.seconds(sequences, others, 0));
+    answers_[i]->learn(charged, time_.seconds(sequences, rows - counts_[i], 0));
   }
 }
 

@@ -11,7 +11,9 @@
 
 namespace cairn {
 
-// What steps without rows of prompts take: moving averages by the number of sequences and rows.
+// What steps without rows of prompts take, by the number of sequences and rows. A machine may hold
+// steps up, for many times as long as they take: so averages say little, and of the last four steps
+// of as many rows the second quickest counts.
 class DecodeTime {
  public:
   void learn(int32_t sequences, int32_t rows, double seconds);
@@ -25,8 +27,13 @@ class DecodeTime {
   static constexpr size_t kSequenceSizes = 7;  // Powers of two.
 
   struct Entry {
-    double seconds = 0;  // 0: not known.
+    static constexpr size_t kLast = 4;
+    std::array<double, kLast> last = {};  // The newest steps' seconds, in a ring.
+    size_t count = 0;                     // Of all steps that told.
     int64_t learned_at = 0;
+
+    double seconds() const;  // 0: not known.
+    bool is_sure() const { return count + 1 >= kLast; }
   };
   struct Table {
     std::array<Entry, kDraftedMax + 1> drafted;  // The first one: without drafts.
