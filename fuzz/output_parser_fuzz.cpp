@@ -77,8 +77,8 @@ std::vector<OutputEvent> read(const ChatFormat& format, std::string_view text, s
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  const std::vector<ChatFormat> all = formats();
-  const ChatFormat& format = all[data[0] % all.size()];
+  static const std::vector<ChatFormat> kAll = formats();
+  const ChatFormat& format = kAll[data[0] % kAll.size()];
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
   if (read(format, text, text.size() + 1) != read(format, text, 1 + data[1] % 16)) std::abort();
   return 0;

@@ -60,12 +60,16 @@ void try_replies(std::span<const std::byte> bytes, size_t piece) {
   const auto whole = read(bytes, bytes.size() + 1, is_refused_whole);
   CHECK(is_refused == is_refused_whole);
   CHECK(in_pieces == whole);
+  // A cluster has thousands of slots: only for what may change one.
+  std::optional<tier::Cluster> cluster;
   const tier::TierAddress home;
-  tier::Cluster cluster(&home, 1);
   for (const tier::Reply& reply : whole) {
     (void)tier::decode_lease(reply.bytes);
-    (void)cluster.take(reply);
-    if (const auto redirect = tier::Redirect::read(reply)) cluster.note_moved(*redirect);
+    const auto redirect = tier::Redirect::read(reply);
+    if (reply.items.empty() && !redirect) continue;
+    if (!cluster) cluster.emplace(&home, 1);
+    (void)cluster->take(reply);
+    if (redirect) cluster->note_moved(*redirect);
   }
 }
 

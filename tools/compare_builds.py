@@ -7,8 +7,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-PATTERNS = ("cairn", "src/libcairn*.a", "src/**/libcairn*.a", "src/libcairn.so.*.*",
-            "src/**/libcairn.so.*.*")
+PATTERNS = ("cairn", "libcairn.so.*.*", "libcairn.a", "src/libcairn*.a", "src/**/libcairn*.a")
 
 
 def products(build):

@@ -20,6 +20,8 @@ class CompareBuilds(unittest.TestCase):
             (build / "src").mkdir(parents=True)
             (build / "cairn").write_bytes(b"program")
             (build / "src/libcairn_base.a").write_bytes(b"library")
+            (build / "libcairn.so.0.1.0").write_bytes(b"shared library")
+            (build / "libcairn.so").symlink_to("libcairn.so.0.1.0")
             (build / "CMakeCache.txt").write_text(str(build))
 
     def tearDown(self):
@@ -31,15 +33,19 @@ class CompareBuilds(unittest.TestCase):
     def test_equal_builds(self):
         done = self.run_tool()
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("2 files, the same bytes", done.stdout)
+        self.assertIn("3 files, the same bytes", done.stdout)
 
     def test_a_byte_and_a_missing_file(self):
         (self.builds[1] / "cairn").write_bytes(b"Program")
-        self.assertIn("1 of 2 files differ: cairn", self.run_tool().stderr)
+        self.assertIn("1 of 3 files differ: cairn", self.run_tool().stderr)
         (self.builds[1] / "src/libcairn_base.a").unlink()
         done = self.run_tool()
         self.assertEqual(done.returncode, 1)
         self.assertIn("src/libcairn_base.a", done.stderr)
+
+    def test_the_shared_library(self):
+        (self.builds[1] / "libcairn.so.0.1.0").write_bytes(b"Shared library")
+        self.assertIn("1 of 3 files differ: libcairn.so.0.1.0", self.run_tool().stderr)
 
     def test_nothing_is_no_success(self):
         self.builds[0] = pathlib.Path(self.folder.name) / "none"
