@@ -12,10 +12,11 @@
 #include "tests/serve/certificates.h"
 #include "tests/serve/serving.h"
 
-namespace cairn::tls::server_identity_test {
+namespace cairn::serve::server_identity_test {
 namespace {
 
 using nlohmann::json;
+using tls::ServerIdentity;
 
 // What reading the two says is wrong.
 std::string error_of(const std::string& certificate, const std::string& key) {
@@ -215,4 +216,4 @@ TEST_F(TlsServer, AClientThatGoesAwayIsNoticed) {
 }
 
 }  // namespace
-}  // namespace cairn::tls::server_identity_test
+}  // namespace cairn::serve::server_identity_test
