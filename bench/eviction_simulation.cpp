@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench/arguments.h"
 #include "memory/cache/placement.h"
 
 namespace {
@@ -274,12 +274,6 @@ void print_json(const std::vector<Row>& rows, uint64_t seed, int32_t chat_count)
   fmt::print("\n]}}\n");
 }
 
-template <class T>
-bool parse(std::string_view text, T& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -291,9 +285,9 @@ int main(int argument_count, char** arguments) {
     const std::string_view value = index + 1 < argument_count ? arguments[index + 1] : "";
     if (argument == "--json") {
       json = true;
-    } else if (argument == "--chats" && parse(value, chat_count) && chat_count > 0) {
+    } else if (argument == "--chats" && cairn::bench::parse(value, chat_count) && chat_count > 0) {
       ++index;
-    } else if (argument == "--seed" && parse(value, seed)) {
+    } else if (argument == "--seed" && cairn::bench::parse(value, seed)) {
       ++index;
     } else {
       fmt::print(stderr, "usage: eviction_simulation [--json] [--chats COUNT] [--seed SEED]\n");

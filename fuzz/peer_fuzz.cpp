@@ -101,7 +101,7 @@ void try_directory(std::span<const std::byte> bytes) {
   const auto node = decode_node(secret, "key", bytes);
   if (node) CHECK(node->size() + tier::kSealBytes == bytes.size());
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (const auto address = tier::peer_address("", text)) {
+  if (const auto address = tier::peer_address({}, text)) {
     CHECK(tier::is_loopback(address->sockets.front()));
   }
 }

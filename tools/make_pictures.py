@@ -4,12 +4,16 @@
   house.svg   the modules of src/ and what each may use, by src/CMakeLists.txt
   token.svg   the walk of a token through the code, by the list in TOUR.md
   branch.svg  what memory holds while a conversation branches: measured with the built-in model
+  machines.svg  what a thousand machines make of one memory: simulated, of what is kept beside it
+               (build/bench/cluster_simulation --nodes 1000 --seconds 3600 --json
+               > docs/pictures/machines.json, which takes a quarter of an hour)
 
   tools/make_pictures.py [FOLDER] [PICTURE…]
 
 FOLDER is docs/pictures where it is not said. branch.svg needs the Python package (python/) and its
 library (CAIRN_LIBRARY=build/libcairn.so). The same tree gives the same bytes."""
 
+import json
 import pathlib
 import re
 import sys
@@ -256,9 +260,76 @@ def branch():
     return document(WIDTH, y - 6, title, parts)
 
 
+# --- Many machines that share what they have read -------------------------------------------------
+
+WAYS = {"none": "Each for itself", "second use": "Tier, 64 GB for four machines",
+        "lent": "Machines lend each other", "lent, second use": "They lend, and the tier",
+        "lent, 200 GB folders": "They lend, folders of 200 GB"}
+
+
+def bars(x, y, width, shares):
+    """From left to right, each of a part of the width, with what is said of it."""
+    parts = []
+    for share, colour, said in shares:
+        parts.append(f'<rect x="{x:.1f}" y="{y}" width="{share * width:.1f}" height="16" '
+                     f'fill="{colour}"><title>{escape(said)}</title></rect>')
+        x += share * width
+    return parts
+
+
+def machines():
+    told = json.loads((ROOT / "docs/pictures/machines.json").read_text())
+    ways, one = told["ways"], told["one"]
+    title = f"One memory of {told['nodes']:,} machines"
+    parts = [text(16, 30, title, size=18),
+             text(16, 48, f"Simulated: {told['prompts']:,} prompts in {told['seconds'] / 60:.0f} "
+                          "minutes, with the decisions of the router, the tier and the machines "
+                          "themselves.", "faint", 12)]
+    y, row, left, width = 76, 26, 250, 480
+
+    def panel(heading, entries, marks):
+        nonlocal y
+        parts.append(text(16, y + 4, heading, size=14))
+        top = y + 12
+        for way, shares, said in entries:
+            y += row
+            parts.append(text(left - 10, y + 5, WAYS[way["name"]], size=12, anchor="end"))
+            parts.extend(bars(left, y - 8, width, shares))
+            parts.append(text(left + width + 14, y + 5, said, "faint", 12))
+        for at, said in marks:
+            x = left + at * width
+            parts.append(f'<path class="line" stroke-width="1.5" stroke-dasharray="4 3" '
+                         f'd="M{x:.1f} {top}V{y + 12}"/>')
+            parts.append(text(x, y + 26, said, "faint", 11, "middle"))
+        y += 58
+
+    panel("What is not computed again, of what one machine that forgets nothing would reuse",
+          [(way, [(min(way["of_one"], 1), "#4878a8", "reused")], f"{100 * way['of_one']:.1f} %")
+           for way in ways], [(0.95, "95 %")])
+    longest = max(way["p99"] for way in ways) or 1
+    panel("How long the last hundredth of prompts waits, and how many begin within five seconds",
+          [(way, [(way["p99"] / longest, "#6a9a58", "waited")],
+            f"{way['p99']:.1f} s; {100 * way['good']:.1f} %") for way in ways], [])
+    kinds = [("written", "#c8703c", "written to the tier"), ("read", "#b08a3c", "read from it"),
+             ("lent", "#3d8f8f", "lent"), ("told", "#8f6aa8", "said of who has what")]
+    most = max(sum(way[kind] for kind, _, _ in kinds) for way in ways) or 1
+    panel("What is sent, of all machines together",
+          [(way, [(way[kind] / most, colour, said) for kind, colour, said in kinds],
+            f"{sum(way[kind] for kind, _, _ in kinds) / 1000:.1f} GB/s") for way in ways], [])
+    x = left
+    for _, colour, said in kinds:
+        parts.append(f'<rect x="{x}" y="{y - 42}" width="12" height="12" fill="{colour}"/>')
+        parts.append(text(x + 17, y - 32, said, "faint", 11))
+        x += 40 + 6.2 * len(said)
+    parts.append(text(16, y - 4, f"One machine as fast as all of them reuses {one['reuse']:.3f} of "
+                      f"all tokens; the last hundredth waits {one['p99']:.1f} s there.",
+                      "faint", 12))
+    return document(WIDTH, y + 14, title, parts)
+
+
 def main(arguments):
     folder = pathlib.Path(arguments.pop(0)) if arguments else ROOT / "docs/pictures"
-    pictures = {"house": house, "token": token, "branch": branch}
+    pictures = {"house": house, "token": token, "branch": branch, "machines": machines}
     for name in arguments or pictures:
         (folder / f"{name}.svg").write_text(pictures[name]())
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bench/figures.h"
+#include "bench/simulation/lenders.h"
 #include "bench/simulation/node.h"
 #include "bench/simulation/simulated_redis.h"
 #include "tier/lease.h"
@@ -33,6 +34,10 @@ constexpr double kDoubleDepth = 32768;
 // questions whether somebody is done.
 constexpr double kBusyPart = 0.25, kBusyWeight = 0.2, kAskAgain = 0.25;
 constexpr int kLookedFor = 4;
+// Sequences of other machines that are looked at, and what one is asked before its records.
+constexpr size_t kManifestsMax = 6;
+constexpr double kRoundTripsOfPeer = 5;
+constexpr double kFolderBytesPerSecond = 2e9;
 constexpr double kLeaseUnknown = 2, kLeaseMin = 0.2, kLeaseMax = 60;
 constexpr double kGoodWait = 5;
 constexpr std::string_view kSecret = "the key of all simulated nodes, 32 bytes and more";
@@ -88,6 +93,17 @@ class Simulation {
                                     .nodes = options.nodes,
                                     .block_seconds = token_seconds_ * kBlockTokens,
                                     .seed = options.seed + 3});
+    if (options.has_peers) {
+      lenders_.emplace(Lenders::Options{.nodes = options.nodes,
+                                        .shelf_blocks = options.shelf_blocks,
+                                        .folder_blocks = options.folder_blocks,
+                                        .block_bytes = kBlockBytes,
+                                        .bytes_per_second = options.lent_per_second,
+                                        .link_bytes_per_second = kLinkBytesPerSecond,
+                                        .secret = kSecret,
+                                        .seed = options.seed + 4},
+                       &redis_.holders);
+    }
     for (uint64_t node = 0; node < uint64_t(options.nodes); ++node) {
       nodes_.push_back(
           std::make_unique<Node>(size_t(options.node_blocks), options.seed + 100 + 3 * node));
@@ -128,10 +144,21 @@ class Simulation {
   void start_next(size_t index);
   void begin_work(size_t index, const std::shared_ptr<Work>& work);
   void end_work(size_t index, uint32_t life);
-  bool fetch(Node& node, Work& work, int32_t& held, int32_t in_tier, double& spent);
+  // Of a prompt's first blocks so many lie elsewhere: in the tier, or on another node.
+  struct Elsewhere {
+    int32_t links = 0;
+    std::optional<size_t> lender = std::nullopt;
+    uint64_t number = 0;  // The lender's.
+  };
+  void ask_lenders(size_t index, const Work& work, int32_t held, Elsewhere& best, double& spent);
+  bool fetch(size_t index, Work& work, int32_t& held, const Elsewhere& there, double& spent);
+  double arrival(size_t index, Work& work, const Elsewhere& there);
+  bool are_connected(size_t one, size_t other) const {
+    return nodes_[other]->is_up && nodes_[one]->is_cut_off == nodes_[other]->is_cut_off;
+  }
   bool waits_for_lease(size_t index, const std::shared_ptr<Work>& work, int32_t held,
                        int32_t in_tier);
-  bool takes(Node& node, const Sha256Digest& key, const SimulatedRedis::Place& place);
+  bool takes(Node& node, Work& work, int32_t link, const Elsewhere& there);
   const SimulatedRedis::Place& place(Work& work, int32_t link);
   bool is_reached(const Node& node) const { return !is_tier_down_ && !node.is_cut_off; }
   void publish(size_t index, const Work& work, const std::vector<Sha256Digest>& gone);
@@ -150,6 +177,7 @@ class Simulation {
   Random random_;
   SimulatedRedis redis_;
   std::optional<Router> router_;
+  std::optional<Lenders> lenders_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::priority_queue<Event> events_;
   uint64_t planned_ = 0;
@@ -202,8 +230,13 @@ void Simulation::begin_work(size_t index, const std::shared_ptr<Work>& work) {
   Node& node = *nodes_[index];
   const store::Chain& chain = *work->chain;
   int32_t held = node.memory.common(chain);
-  const int32_t local = held;
   double spent = 0;
+  if (lenders_) {
+    const int32_t in_folder = lenders_->folder_common(index, chain);
+    if (in_folder > held) spent += in_folder * kBlockBytes / kFolderBytesPerSecond;
+    held = std::max(held, in_folder);
+  }
+  const int32_t local = held;
   if (work->first_looked < 0) work->first_looked = now_;
   if (options_.has_tier && held < chain.link_count()) {
     if (!node.reads.admits(time_of(now_))) {
@@ -215,13 +248,15 @@ void Simulation::begin_work(size_t index, const std::shared_ptr<Work>& work) {
     } else {
       spent += 3 * kRoundTrip;
       node.costs.note_round_trip(Seconds(kRoundTrip));
-      int32_t in_tier = held;
-      while (in_tier < chain.link_count() && redis_.find(place(*work, in_tier + 1), now_)) {
-        ++in_tier;
+      Elsewhere there;
+      while (there.links < chain.link_count() &&
+             redis_.find(place(*work, there.links + 1), now_) != nullptr) {
+        ++there.links;
       }
+      if (lenders_) ask_lenders(index, *work, held, there, spent);
       node.reads.note_success();
-      const bool has_fetched = in_tier > held && fetch(node, *work, held, in_tier, spent);
-      if (!has_fetched && waits_for_lease(index, work, held, in_tier)) return;
+      const bool has_fetched = there.links > held && fetch(index, *work, held, there, spent);
+      if (!has_fetched && waits_for_lease(index, work, held, there.links)) return;
     }
   }
   work->began = now_;
@@ -241,36 +276,85 @@ void Simulation::begin_work(size_t index, const std::shared_ptr<Work>& work) {
   plan(now_ + work->reading_seconds, [this, index, life = node.life] { end_work(index, life); });
 }
 
-// Records come from several servers at once, by the node's one link; wrong ones end it there.
-bool Simulation::fetch(Node& node, Work& work, int32_t& held, int32_t in_tier, double& spent) {
-  const double bytes = (in_tier - held) * kBlockBytes;
+// As tier_source.cpp does: those who may have more than the tier has, until one cannot be reached.
+void Simulation::ask_lenders(size_t index, const Work& work, int32_t held, Elsewhere& best,
+                             double& spent) {
+  Node& node = *nodes_[index];
+  const store::Chain& chain = *work.chain;
+  for (const Lenders::Found& found :
+       lenders_->find(chain, std::max(held, best.links), index, kManifestsMax, now_)) {
+    if (found.links <= best.links) break;
+    const std::optional<size_t> lender = lenders_->node_of(found.holder.node, now_);
+    if (!lender) continue;
+    Breaker& breaker = node.breaker_of(found.holder.node);
+    if (!breaker.admits(time_of(now_))) continue;
+    if (!are_connected(index, *lender)) {
+      ++figures_.lenders_gone;
+      spent += kConnecting;
+      breaker.note_failure(time_of(now_));
+      break;
+    }
+    breaker.note_success();
+    spent += kRoundTripsOfPeer * kRoundTrip;
+    node.peer_costs.note_round_trip(Seconds(kRoundTrip));
+    if (!lenders_->admits(*lender, index, now_)) {
+      ++figures_.lenders_busy;
+      continue;
+    }
+    const std::optional<int32_t> links = lenders_->has(*lender, chain, found);
+    if (!links) ++figures_.lenders_lost;
+    if (links && *links > best.links) {
+      best = {.links = *links, .lender = lender, .number = found.holder.node};
+    }
+  }
+}
+
+// Records come from several servers at once, or from one node, by this one's link; all that the
+// prompt begins with, as tier/place_reader.cpp fetches it. Wrong ones end it there.
+bool Simulation::fetch(size_t index, Work& work, int32_t& held, const Elsewhere& there,
+                       double& spent) {
+  Node& node = *nodes_[index];
+  tier::Costs& costs = there.lender ? node.peer_costs : node.costs;
+  const double bytes = there.links * kBlockBytes;
   const tier::FetchDecision decision =
-      tier::decide_fetch(node.costs, {.bytes = uint64_t(bytes),
-                                      .begin = int64_t(held * kBlockTokens),
-                                      .end = int64_t(in_tier * kBlockTokens)});
+      tier::decide_fetch(costs, {.bytes = uint64_t(bytes),
+                                 .begin = int64_t(held * kBlockTokens),
+                                 .end = int64_t(there.links * kBlockTokens)});
   if (!decision.is_worth_it) {
     ++figures_.slower;
     return false;
   }
-  double arrived = now_ + bytes / kLinkBytesPerSecond;
-  for (int32_t link = held + 1; link <= in_tier; ++link) {
-    arrived = std::max(arrived, redis_.move(place(work, link), now_, SimulatedRedis::Way::out));
-  }
-  const double patience = Seconds(decision.patience).count(), took = arrived - now_;
-  figures_.read_bytes += bytes;
-  node.costs.note_fetched(uint64_t(bytes), Seconds(took));
+  const double patience = Seconds(decision.patience).count();
+  const double took = arrival(index, work, there) - now_;
+  (there.lender ? figures_.lent_bytes : figures_.read_bytes) += bytes;
+  costs.note_fetched(uint64_t(bytes), Seconds(took));
   if (took > patience) {
     ++figures_.late;
     spent += patience;
-    node.reads.note_failure(time_of(now_));
+    Breaker& breaker = there.lender ? node.breaker_of(there.number) : node.reads;
+    breaker.note_failure(time_of(now_));
     return false;
   }
   spent += took;
   const int32_t before = held;
-  while (held < in_tier && takes(node, work.chain->link(held + 1), place(work, held + 1))) ++held;
+  int32_t good = 0;
+  while (good < there.links && takes(node, work, good + 1, there)) ++good;
+  held = std::max(held, good);
   figures_.reused_bytes += (held - before) * kBlockBytes;
-  ++figures_.fetched;
+  ++(there.lender ? figures_.borrowed : figures_.fetched);
   return held > before;
+}
+
+double Simulation::arrival(size_t index, Work& work, const Elsewhere& there) {
+  const double arrived = now_ + there.links * kBlockBytes / kLinkBytesPerSecond;
+  if (there.lender) {
+    return std::max(arrived, lenders_->move(*there.lender, index, there.links, now_));
+  }
+  double all = arrived;
+  for (int32_t link = 1; link <= there.links; ++link) {
+    all = std::max(all, redis_.move(place(work, link), now_, SimulatedRedis::Way::out));
+  }
+  return all;
 }
 
 // Of a block of its prompt, which is asked for more than once.
@@ -281,19 +365,32 @@ const SimulatedRedis::Place& Simulation::place(Work& work, int32_t link) {
   return work.places[size_t(link - 1)];
 }
 
-bool Simulation::takes(Node& node, const Sha256Digest& key, const SimulatedRedis::Place& place) {
-  SimulatedRecord record = *redis_.find(place, now_);
+// What a node lends it has computed, or taken over as it was.
+bool Simulation::takes(Node& node, Work& work, int32_t link, const Elsewhere& there) {
+  const Sha256Digest& key = work.chain->link(link);
+  SimulatedRecord record;
+  if (there.lender) {
+    record = {.payload = payload_of(key), .seal = seal_of(key, payload_of(key))};
+  } else {
+    const SimulatedRecord* const kept = redis_.find(place(work, link), now_);
+    if (kept == nullptr) return false;
+    record = *kept;
+  }
   if (flips_ > 0 && random_.unit() < flips_) {
     record.payload[random_.below(record.payload.size())] ^= uint8_t(1u << random_.below(8));
   }
   if (record.seal == seal_of(key, record.payload)) {
     figures_.wrong += int64_t(record.payload != payload_of(key));
-    redis_.keep(place, now_);
+    if (!there.lender) redis_.keep(place(work, link), now_);
     return true;
   }
   ++figures_.refused;
+  if (there.lender) {
+    (void)node.breaker_of(there.number).note_refusal(time_of(now_));
+    return false;
+  }
   (void)node.reads.note_refusal(time_of(now_));
-  node.bad.insert(place.key);  // Written again when it is sent.
+  node.bad.insert(place(work, link).key);  // Written again when it is sent.
   return false;
 }
 
@@ -303,7 +400,8 @@ bool Simulation::waits_for_lease(size_t index, const std::shared_ptr<Work>& work
   Node& node = *nodes_[index];
   const store::Chain& chain = *work->chain;
   const auto link = tier::lease_link(in_tier, chain);
-  if (!link || options_.publishing == tier::Publishing::nothing) return false;
+  const bool is_told = options_.publishing != tier::Publishing::nothing || lenders_;
+  if (!link || !is_told) return false;
   const int32_t length = chain.link_count() * store::kChainTokens;
   const uint64_t key = store::short_key(chain.link(*link));
   const int64_t from = int64_t(held * kBlockTokens);
@@ -341,18 +439,21 @@ void Simulation::end_work(size_t index, uint32_t life) {
   if (work->computed > 0) {
     const double end = work->chain->link_count() * kBlockTokens;
     const double begin = end - work->computed * kBlockTokens;
-    node.costs.note_computed(int64_t(end - begin), Seconds(work->computing_seconds),
-                             0.5 * (begin + end));
+    for (tier::Costs* const costs : {&node.costs, &node.peer_costs}) {
+      costs->note_computed(int64_t(end - begin), Seconds(work->computing_seconds),
+                           0.5 * (begin + end));
+    }
   }
   router_->note_done(work->choice, work->chain->link_count() - work->computed, work->computed,
                      work->reading_seconds, now_);
   std::vector<Sha256Digest> gone;
   node.memory.use(*work->chain, gone);
-  figures_.is_within_budget = figures_.is_within_budget &&
-                              node.memory.size() <= size_t(options_.node_blocks) &&
-                              redis_.is_within_budget();
+  figures_.is_within_budget =
+      figures_.is_within_budget && node.memory.size() <= size_t(options_.node_blocks) &&
+      redis_.is_within_budget() && (!lenders_ || lenders_->is_within_budget());
   log("ends", index, uint64_t(work->computed));
   if (options_.has_tier) publish(index, *work, gone);
+  if (lenders_) lenders_->note_read(index, work->chain, now_, is_reached(node));
   start_next(index);
 }
 
@@ -432,7 +533,10 @@ void Simulation::begin(const Fault& fault) {
   if (fault.kind == Kind::forgery) redis_.forge(fault.part);
   if (fault.kind == Kind::router_restart) router_->forget();
   for (size_t index = 0; index < count; ++index) {
-    if (fault.kind == Kind::partition) nodes_[index]->is_cut_off = true;
+    if (fault.kind == Kind::partition) {
+      nodes_[index]->is_cut_off = true;
+      if (lenders_) lenders_->set_heard(index, false, now_);
+    }
     if (fault.kind == Kind::slow) nodes_[index]->slowness = 10;
     const bool is_cold = fault.kind == Kind::crash_cold;
     if (is_cold || fault.kind == Kind::crash_warm) crash(index, is_cold);
@@ -445,10 +549,13 @@ void Simulation::end(const Fault& fault) {
   if (fault.kind == Kind::flips) flips_ = 0;
   for (size_t index = 0; index < nodes_.size(); ++index) {
     Node& node = *nodes_[index];
-    if (fault.kind == Kind::partition) node.is_cut_off = false;
+    if (fault.kind == Kind::partition && std::exchange(node.is_cut_off, false) && lenders_) {
+      lenders_->set_heard(index, true, now_);
+    }
     if (fault.kind == Kind::slow) node.slowness = 1;
     if (!node.is_up && (fault.kind == Kind::crash_cold || fault.kind == Kind::crash_warm)) {
       node.is_up = true;
+      if (lenders_) lenders_->begin_anew(index, fault.kind == Kind::crash_warm);
       router_->set_up(index, true);
     }
   }
@@ -460,6 +567,7 @@ void Simulation::crash(size_t index, bool is_cold) {
   ++node.life;
   node.is_up = false;
   router_->set_up(index, false);
+  if (lenders_) lenders_->set_heard(index, false, now_);
   if (node.at_work != nullptr) node.waiting.push_front(std::exchange(node.at_work, nullptr));
   for (const std::shared_ptr<Work>& work : node.waiting) fail(*work);
   node.waiting.clear();
@@ -515,6 +623,7 @@ ClusterFigures Simulation::finish() {
   const double shards = (options_.nodes + kNodesOfShard - 1) / kNodesOfShard;
   made.busiest_shard = moved == 0 ? 1 : redis_.moved_bytes_max() * shards / moved;
   if (watched_ideal_ > 0) made.watched_reuse = watched_reused_ / watched_ideal_;
+  if (lenders_) made.directory_bytes = lenders_->registered_bytes();
   made.events = log_.finish();
   return made;
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -30,6 +31,7 @@ class BlockMemory {
   // to go for them is added to `gone`.
   void use(const store::Chain& chain, std::vector<Sha256Digest>& gone);
   void clear();
+  bool has(uint64_t key) const { return indices_.contains(key); }
   size_t size() const { return indices_.size(); }
 
  private:
@@ -50,7 +52,7 @@ class BlockMemory {
 struct Work {
   Ask ask;
   Router::Choice choice;
-  std::unique_ptr<store::Chain> chain;
+  std::shared_ptr<const store::Chain> chain;
   std::vector<SimulatedRedis::Place> places;  // In the tier, of its first blocks.
   double first_looked = -1;                   // When it was looked for the first time.
   double began = 0;
@@ -64,13 +66,22 @@ struct Node {
         reads(seed),
         writes(seed + 1),
         counts(size_t(1) << 13),
-        room(tier::TierTimes().kept, seed + 2) {}
+        room(tier::TierTimes().kept, seed + 2),
+        own_seed(seed) {}
+  // Who failed once is left alone at once, as tier/place_reader.cpp has it.
+  tier::Breaker& breaker_of(uint64_t peer) {
+    std::unique_ptr<tier::Breaker>& breaker = peers[peer];
+    if (breaker == nullptr) breaker = std::make_unique<tier::Breaker>(own_seed, 1);
+    return *breaker;
+  }
 
   BlockMemory memory;
-  tier::Costs costs;
+  tier::Costs costs, peer_costs;
   tier::Breaker reads, writes;
   tier::UseCounts counts;
   tier::Room room;
+  uint64_t own_seed;
+  std::map<uint64_t, std::unique_ptr<tier::Breaker>> peers;  // By their numbers.
   std::deque<std::shared_ptr<Work>> waiting;
   std::shared_ptr<Work> at_work;
   uint32_t life = 0;  // One more each time that it is gone.

@@ -48,9 +48,11 @@ Router::Router(const Options& options)
 
 void Router::make_policy() {
   if (options_.policy != Policy::cost) return;
-  policy_.emplace(
-      route::PolicyOptions{.entry_count = route::PolicyOptions().entry_count / kKeysOfBlock,
-                           .seed = options_.seed + life_});
+  const route::PolicyOptions usual;
+  policy_.emplace(route::PolicyOptions{.entry_count = usual.entry_count / kKeysOfBlock,
+                                       .entries_of_node = usual.entries_of_node / kKeysOfBlock,
+                                       .table_bytes_max = usual.table_bytes_max / kKeysOfBlock,
+                                       .seed = options_.seed + life_});
   for (size_t node = 0; node < nodes_.size(); ++node) {
     policy_->add_node("node " + std::to_string(node));
     policy_->set_up(int32_t(node), nodes_[node].is_up);

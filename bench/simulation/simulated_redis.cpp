@@ -97,6 +97,7 @@ void SimulatedRedis::forge(double part) {
       record.seal = tier::keyed_digest("", {}, std::as_bytes(std::span(record.payload)));
     }
   }
+  holders.forge(part, random_);
 }
 
 const SimulatedRedis::Notes::Note* SimulatedRedis::Notes::find(uint64_t key, double now) const {
@@ -113,6 +114,13 @@ void SimulatedRedis::Notes::write(uint64_t key, std::vector<std::byte> value, do
   }
   notes_[key] = {std::move(value), now + seconds};
   written_.emplace_back(now + seconds, key);
+}
+
+void SimulatedRedis::Notes::forge(double part, Random& random) {
+  for (auto& [key, note] : notes_) {
+    if (random.unit() >= part) continue;
+    note.value[random.below(note.value.size())] ^= std::byte(0xff);
+  }
 }
 
 double SimulatedRedis::largest_shard() const {

@@ -61,12 +61,14 @@ class SimulatedRedis {
     };
     const Note* find(uint64_t key, double now) const;  // Until something is written.
     void write(uint64_t key, std::vector<std::byte> value, double now, double seconds);
+    // Some are overwritten by somebody who has no key.
+    void forge(double part, Random& random);
 
    private:
     boost::unordered_flat_map<uint64_t, Note> notes_;
     std::deque<std::pair<double, uint64_t>> written_;  // When they expire, in the order of writing.
   };
-  Notes leases, wanted;
+  Notes leases, wanted, holders;
 
   double largest_shard() const;  // Of the bytes that are there, in parts of the mean.
   bool is_within_budget() const { return is_within_budget_; }  // All shards, at all times.

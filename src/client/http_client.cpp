@@ -113,7 +113,7 @@ Status connect(Exchange<Socket>& exchange, asio::io_context& context, const Serv
 }
 
 // Nothing is said before the certificate is believed.
-Status begin_tls(Exchange<Secure>& exchange, const ServerTrust& trust, const ServerUrl& url) {
+Status begin_tls(Exchange<Secure>& exchange, const tls::ServerTrust& trust, const ServerUrl& url) {
   Status begun = exchange.wait(
       [&](auto done) {
         exchange.socket().async_handshake(asio::ssl::stream_base::client, std::move(done));

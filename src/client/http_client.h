@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "client/server_trust.h"
+#include "tls/server_trust.h"
 
 namespace cairn::client {
 
@@ -29,7 +29,8 @@ struct ServerUrl {
 class HttpClient {
  public:
   // `key`: shown with each request; empty: none is. `trust`: null where the URL is not secure.
-  HttpClient(ServerUrl url, std::string key, std::shared_ptr<const ServerTrust> trust = nullptr)
+  HttpClient(ServerUrl url, std::string key,
+             std::shared_ptr<const tls::ServerTrust> trust = nullptr)
       : url_(std::move(url)), key_(std::move(key)), trust_(std::move(trust)) {}
 
   struct Reply {
@@ -51,7 +52,7 @@ class HttpClient {
  private:
   ServerUrl url_;
   std::string key_;
-  std::shared_ptr<const ServerTrust> trust_;
+  std::shared_ptr<const tls::ServerTrust> trust_;
 };
 
 }  // namespace cairn::client

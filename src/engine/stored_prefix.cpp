@@ -12,6 +12,7 @@
 #include "base/trace/trace.h"
 #include "memory/common_prefix.h"
 #include "store/loading.h"
+#include "store/shared_tier.h"
 
 namespace cairn {
 
@@ -78,6 +79,8 @@ size_t StoredPrefix::needed_bytes() const {
 void StoredPrefix::end() {
   std::erase(reader_->reading_, this);
   stage_ = Stage::ended;
+  const bool is_told = tier_note_ == store::name_of(store::TierOutcome::fetched);
+  if (is_told && !has_brought_) tier_note_ = store::kDropped;
 }
 
 bool StoredPrefix::is_stuck() {

@@ -203,6 +203,11 @@ std::string Fleet::metrics() const {
     help(name, "counter", doc);
     out += fmt::format("{} {}\n", name, value);
   };
+  const PrefixTable& table = policy_.table();
+  help("cairn_route_table_entries", "gauge", "Beginnings of prompts for which the table has room.");
+  out += fmt::format("cairn_route_table_entries {}\n", table.entry_count());
+  counter("cairn_route_table_evicted_total", "Those that had to go for newer ones.",
+          table.evicted_count());
   counter("cairn_route_prompt_bytes_total", "Of all prompts.", prompt_bytes_);
   counter("cairn_route_known_bytes_total", "Of them, what the chosen node was known to have read.",
           known_bytes_);

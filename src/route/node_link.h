@@ -10,17 +10,17 @@
 #include <string>
 #include <vector>
 
-#include "client/server_trust.h"
 #include "route/fleet.h"
 #include "route/prompt_keys.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
+#include "tls/server_trust.h"
 
 namespace cairn::route {
 
 struct LinkOptions {
-  std::shared_ptr<const client::ServerTrust> trust;  // Null where no node is under TLS.
-  std::string key;                                   // That nodes' metrics are asked with.
+  std::shared_ptr<const tls::ServerTrust> trust;  // Null where no node is under TLS.
+  std::string key;                                // That nodes' metrics are asked with.
   double connect_seconds = 2;
   double check_seconds = 1;                     // Between checks, and for each.
   size_t bodies_bytes_max = size_t(256) << 20;  // That are on their way.

@@ -2,6 +2,7 @@
 #include "route/policy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -29,6 +30,12 @@ constexpr double kEqualFactor = 1.25, kEqualMs = 20;
 constexpr double kShare = 1.25;
 constexpr size_t kFewNodes = 8;
 constexpr size_t kOwnersMax = size_t(1) << 16;
+constexpr size_t kEntriesMin = 1024;
+
+size_t entries_max(const PolicyOptions& options) {
+  const size_t fitting = size_t(options.table_bytes_max) / PrefixTable::entry_bytes();
+  return std::max(std::bit_floor(fitting), kEntriesMin);
+}
 
 }  // namespace
 
@@ -46,7 +53,10 @@ std::string_view name_of(Why why) {
   return "owner";
 }
 
-Policy::Policy(PolicyOptions options) : table_(options.entry_count), chance_(options.seed, 0, 0) {}
+Policy::Policy(PolicyOptions options)
+    : options_(options),
+      table_(std::min(options.entry_count, entries_max(options))),
+      chance_(options.seed, 0, 0) {}
 
 int32_t Policy::add_node(const std::string& name) {
   for (Node& node : nodes_) {
@@ -56,7 +66,16 @@ int32_t Policy::add_node(const std::string& name) {
   }
   CHECK(nodes_.size() < PrefixTable::kNobody);
   nodes_.push_back({.name = name, .name_hash = digest(std::as_bytes(std::span(name)))});
+  give_table_room();
   return int32_t(nodes_.size() - 1);
+}
+
+// With room for the prompts of some minutes of all nodes together less of them would be known than
+// nodes have.
+void Policy::give_table_room() {
+  const size_t wanted = std::bit_ceil(nodes_.size() * options_.entries_of_node);
+  const size_t count = std::min(wanted, entries_max(options_));
+  if (count > table_.entry_count()) table_.grow(count);
 }
 
 void Policy::drain_node(int32_t node) {

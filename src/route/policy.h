@@ -46,7 +46,11 @@ struct ReplyFigures {
 };
 
 struct PolicyOptions {
-  size_t entry_count = size_t(1) << 20;  // Of the table.
+  // Of the table of what was read: so many at least, so many for each node, and no more than fit
+  // into these bytes. A node that keeps two million tokens has that many KiB of their text.
+  size_t entry_count = size_t(1) << 20;
+  size_t entries_of_node = size_t(1) << 13;
+  uint64_t table_bytes_max = uint64_t(256) << 20;
   uint64_t seed = 1;
 };
 
@@ -85,6 +89,7 @@ class Policy {
   };
   NodeView view(int32_t node, double now) const;
   int32_t node_count() const { return int32_t(nodes_.size()); }
+  const PrefixTable& table() const { return table_; }
   int32_t outstanding_count() const { return int32_t(requests_.size()); }
 
  private:
@@ -132,8 +137,10 @@ class Policy {
   };
   std::vector<Place> places(uint64_t key, std::span<const int32_t> avoid) const;
   int32_t hashed(std::span<const Place> places) const;
+  void give_table_room();
   void leave_reading(Node& node, Request& request, double now);
 
+  PolicyOptions options_;
   PrefixTable table_;
   RandomStream chance_;
   std::vector<Node> nodes_;

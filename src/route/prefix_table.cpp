@@ -2,8 +2,33 @@
 #include "route/prefix_table.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/check.h"
 
 namespace cairn::route {
+
+// Of an old row's keys each goes to one of those that it becomes.
+void PrefixTable::grow(size_t entry_count) {
+  CHECK(std::has_single_bit(entry_count) && entry_count >= entries_.size());
+  const std::vector<Entry> old = std::exchange(entries_, std::vector<Entry>(entry_count));
+  for (const Entry& entry : old) {
+    if (entry.used == 0) continue;
+    const std::span<Entry> row = row_of(entry.key);
+    *std::ranges::find(row, 0u, &Entry::used) = entry;
+  }
+}
+
+uint32_t PrefixTable::tick() {
+  if (++clock_ == 0) ++clock_;
+  return clock_;
+}
+
+// What is not there is the oldest.
+uint32_t PrefixTable::age_of(const Entry& entry) const {
+  return entry.used == 0 ? UINT32_MAX : std::min(clock_ - entry.used, UINT32_MAX - 1);
+}
 
 std::span<PrefixTable::Entry> PrefixTable::row_of(uint64_t key) {
   const size_t row = (key >> 20) & (entries_.size() / kRow - 1);
@@ -41,8 +66,10 @@ void PrefixTable::add(std::span<const PromptKeys::Prefix> prefixes, uint16_t nod
     Entry* entry = find(prefix.key);
     if (entry == nullptr) {
       const std::span<Entry> row = row_of(prefix.key);
-      entry = &*std::min_element(row.begin(), row.end(),
-                                 [](const Entry& a, const Entry& b) { return a.used < b.used; });
+      entry = &*std::max_element(row.begin(), row.end(), [this](const Entry& a, const Entry& b) {
+        return age_of(a) < age_of(b);
+      });
+      evicted_count_ += uint64_t(entry->used != 0);
       *entry = Entry{.key = prefix.key};
     }
     entry->used = tick();

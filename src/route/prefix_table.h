@@ -1,6 +1,7 @@
-// Who has read which prefix: keys, each with the nodes that had it last. A table of a fixed size,
-// eight keys to a row; where a row is full, the key that was used longest ago goes. What it has
-// forgotten, or two keys that are one, cost time and nothing else. Thread rule: one thread.
+// Who has read which prefix: keys, each with the nodes that had it last. A table of a size that
+// only grow() changes, eight keys to a row; where a row is full, the key that was used longest ago
+// goes. What it has forgotten, or two keys that are one, cost time and nothing else. Thread rule:
+// one thread.
 #pragma once
 
 #include <array>
@@ -20,6 +21,8 @@ class PrefixTable {
 
   // REQUIRES: a power of two, eight at least.
   explicit PrefixTable(size_t entry_count = size_t(1) << 20) : entries_(entry_count) {}
+  // What it knows it knows still. REQUIRES: a power of two, no fewer than there are.
+  void grow(size_t entry_count);
 
   struct Known {
     uint16_t node;
@@ -32,6 +35,11 @@ class PrefixTable {
   // `node` has none of them.
   void forget(std::span<const PromptKeys::Prefix> prefixes, uint16_t node);
 
+  size_t entry_count() const { return entries_.size(); }
+  static size_t entry_bytes() { return sizeof(Entry); }
+  // Keys that had to go for others.
+  uint64_t evicted_count() const { return evicted_count_; }
+
  private:
   static constexpr size_t kRow = 8;
 
@@ -42,11 +50,13 @@ class PrefixTable {
   };
   Entry* find(uint64_t key);
   std::span<Entry> row_of(uint64_t key);
-  // Uses are counted modulo 2^32, which no table lives long enough to see twice.
-  uint32_t tick() { return ++clock_; }
+  // Uses are counted modulo 2^32, but for 0: only what is nearly so old looks younger than it is.
+  uint32_t tick();
+  uint32_t age_of(const Entry& entry) const;
 
   std::vector<Entry> entries_;
   uint32_t clock_ = 0;
+  uint64_t evicted_count_ = 0;
 };
 
 }  // namespace cairn::route

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "client/http_client.h"
-#include "client/server_trust.h"
+#include "tls/server_trust.h"
 
 namespace cairn::route {
 
@@ -43,7 +43,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
   explicit Wire(boost::asio::io_context* io) : io_(*io), socket_(*io), deadline_(*io) {}
 
   // Why there is none; empty: there is one. Nothing has been sent then.
-  boost::asio::awaitable<std::string> open(client::ServerUrl url, const client::ServerTrust* trust,
+  boost::asio::awaitable<std::string> open(client::ServerUrl url, const tls::ServerTrust* trust,
                                            double seconds) {
     arm(seconds);
     boost::system::error_code error = boost::asio::error::host_not_found;
@@ -128,7 +128,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
     co_return endpoints;
   }
   boost::asio::awaitable<std::string> begin_tls(const client::ServerUrl& url,
-                                                const client::ServerTrust* trust) {
+                                                const tls::ServerTrust* trust) {
     ssl_st* const session = trust == nullptr ? nullptr : trust->new_session(url.host);
     if (session == nullptr) co_return "expected the name of a server";
     tls_.emplace(socket_, session);

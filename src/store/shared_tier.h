@@ -36,6 +36,9 @@ enum class TierOutcome : uint8_t {
 };
 inline constexpr size_t kTierOutcomes = 10;
 std::string_view name_of(TierOutcome outcome);
+// The word of an answer for which something was found and not taken: there was no room for it, or
+// memory had as much by then.
+inline constexpr std::string_view kDropped = "dropped";
 
 struct TierStats {
   std::array<uint64_t, kTierOutcomes> outcomes{};

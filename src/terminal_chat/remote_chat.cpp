@@ -14,6 +14,7 @@
 #include "session/transcript.h"
 #include "terminal/interrupt.h"
 #include "terminal_chat/event_reader.h"
+#include "tls/server_trust.h"
 
 namespace cairn::terminal_chat {
 
@@ -79,9 +80,9 @@ Result<json::Value> read_json(std::string_view name, std::string_view text) {
 
 Result<std::unique_ptr<RemoteChat>> RemoteChat::start(RemoteChatOptions options) {
   CAIRN_TRY(client::ServerUrl url, client::ServerUrl::parse(options.url));
-  std::shared_ptr<const client::ServerTrust> trust;
+  std::shared_ptr<const tls::ServerTrust> trust;
   if (url.is_secure) {
-    CAIRN_TRY(trust, client::ServerTrust::read(options.authority_path));
+    CAIRN_TRY(trust, tls::ServerTrust::read(options.authority_path));
   } else if (!options.authority_path.empty()) {
     return fail(ErrorCode::invalid_argument, "--cacert: expected https://, found --server {}",
                 options.url);

@@ -79,6 +79,15 @@ Result<std::vector<SocketAddress>> find_sockets(const std::string& host, const s
   return sockets;
 }
 
+// By numbers, without the port.
+std::string host_of(const SocketAddress& address) {
+  std::array<char, NI_MAXHOST> host{};
+  const auto* const bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
+  const int code =
+      ::getnameinfo(bytes, address.size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
+  return code == 0 ? std::string(host.data()) : std::string();
+}
+
 Result<std::vector<SocketAddress>> look_up(const TierUrl& url) {
   if (!url.host.empty()) return find_sockets(url.host, url.port, 0);
   CAIRN_TRY(const SocketAddress address, unix_address(url.unix_path));
@@ -137,7 +146,12 @@ Result<TierAddress> TierAddress::find(const TierOptions& options) {
     CAIRN_TRY(address.key, read_tier_key(options.key_file));
   }
   if (address.url.is_secure) {
-    CAIRN_TRY(address.trust, client::ServerTrust::read(options.authority_path));
+    CAIRN_TRY(address.trust, tls::ServerTrust::read(options.authority_path));
+    address.certificate_name = address.url.host;
+  }
+  if (!options.peers.certificate_path.empty()) {
+    CAIRN_TRY(address.peer_trust, tls::ServerTrust::read(options.peers.authority_path));
+    address.peer_name = options.peers.name;
   }
   CAIRN_TRY(address.sockets, look_up(address.url));
   return address;
@@ -202,13 +216,10 @@ bool is_any(const SocketAddress& address) {
 }
 
 std::string text_of(const SocketAddress& address) {
-  std::array<char, NI_MAXHOST> host{};
-  const auto* const bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
-  if (::getnameinfo(bytes, address.size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
-    return {};
-  const bool is_six = bytes->sa_family == AF_INET6;
-  return fmt::format("{}{}{}:{}", is_six ? "[" : "", host.data(), is_six ? "]" : "",
-                     port_of(address));
+  const std::string host = host_of(address);
+  if (host.empty()) return {};
+  const bool is_six = address.bytes.ss_family == AF_INET6;
+  return fmt::format("{}{}{}:{}", is_six ? "[" : "", host, is_six ? "]" : "", port_of(address));
 }
 
 uint16_t port_of(const SocketAddress& address) {
@@ -227,15 +238,17 @@ void set_port(SocketAddress& address, uint16_t port) {
   }
 }
 
-std::optional<TierAddress> peer_address(const std::string& key, const std::string& text) {
+std::optional<TierAddress> peer_address(const TierAddress& home, const std::string& text) {
   Result<SocketAddress> socket = parse_socket_address("peer", text);
   if (!socket || port_of(*socket) == 0 || is_any(*socket)) return std::nullopt;
-  if (key.empty() && !is_loopback(*socket)) return std::nullopt;
+  if (home.key.empty() && !is_loopback(*socket)) return std::nullopt;
   TierAddress address;
   address.url.host = text;
   address.sockets = {*socket};
-  address.key = key;
+  address.key = home.key;
   address.is_peer = true;
+  address.trust = home.peer_trust;
+  address.certificate_name = home.peer_name.empty() ? host_of(*socket) : home.peer_name;
   return address;
 }
 

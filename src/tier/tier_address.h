@@ -12,8 +12,8 @@
 
 #include "base/result.h"
 #include "base/sha256.h"
-#include "client/server_trust.h"
 #include "tier/tier_options.h"
+#include "tls/server_trust.h"
 
 namespace cairn::tier {
 
@@ -36,9 +36,14 @@ struct TierAddress {
   TierUrl url;
   std::vector<SocketAddress> sockets;  // To be tried in this order.
   std::string user, password;
-  std::shared_ptr<const client::ServerTrust> trust;  // Null where it is not secure.
+  std::shared_ptr<const tls::ServerTrust> trust;  // Null where it is not secure.
+  std::string certificate_name;                   // What the certificate has to be for.
   std::string key;       // By which records are known to come from those who share it.
   bool is_peer = false;  // A machine that lends records: both prove that they know the key.
+  // Of machines that are found by this tier: whom to believe, null where they speak no TLS; and by
+  // which name, empty: the address.
+  std::shared_ptr<const tls::ServerTrust> peer_trust;
+  std::string peer_name;
 
   // Errors: invalid_argument, not_found (a name that nobody knows), those of reading files.
   static Result<TierAddress> find(const TierOptions& options);
@@ -52,9 +57,9 @@ Result<std::string> read_tier_key(const std::string& path);
 std::optional<SocketAddress> numeric_address(const TierAddress& home, const std::string& host,
                                              const std::string& port);
 
-// Of a machine that lends records, by numbers (10.0.0.5:7400, [::1]:7400). Without a key only this
-// one's own address is believed. None: it is nothing of the kind.
-std::optional<TierAddress> peer_address(const std::string& key, const std::string& text);
+// Of a machine that lends records, by numbers (10.0.0.5:7400, [::1]:7400), as `home` says that it
+// is found. Without a key only this one's own address is believed. None: it is nothing of the kind.
+std::optional<TierAddress> peer_address(const TierAddress& home, const std::string& text);
 
 // "HOST:PORT", "[HOST]:PORT", by numbers; port 0: any. Errors: invalid_argument.
 Result<SocketAddress> parse_socket_address(std::string_view option, const std::string& text);

@@ -36,6 +36,9 @@ struct PeerOptions {
   std::string listen;   // HOST:PORT, by numbers; empty: nothing is lent or borrowed.
   std::string address;  // As others see it; empty: the same.
   uint64_t bytes_per_second = 250'000'000;  // That are lent at most.
+  // TLS: this machine's certificate and its key, in PEM; empty: none. Whose certificates are
+  // believed, empty: the system's; and for which name, empty: the address where a machine is found.
+  std::string certificate_path, tls_key_path, authority_path, name;
 };
 
 struct TierOptions {

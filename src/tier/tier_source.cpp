@@ -244,7 +244,7 @@ Result<std::shared_ptr<PlaceReader>> TierSource::reach(uint64_t node) {
 std::shared_ptr<PlaceReader> TierSource::peer_at(uint64_t node, const std::string& address) {
   const auto known = peers_.find(node);
   if (known != peers_.end() && known->second->address().url.host == address) return known->second;
-  std::optional<TierAddress> found = peer_address(tier_->address().key, address);
+  std::optional<TierAddress> found = peer_address(tier_->address(), address);
   if (!found) return nullptr;
   if (peers_.size() >= kPeersMax) peers_.clear();
   return peers_[node] = std::make_shared<PlaceReader>(tier_, std::move(*found), is_given_up_);

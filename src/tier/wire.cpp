@@ -61,7 +61,7 @@ Status Wire::open(const SocketAddress& address, Clock::time_point deadline) {
 }
 
 Status Wire::shake_hands(const TierAddress& address, Clock::time_point deadline) {
-  session_ = address.trust->new_session(address.url.host);
+  session_ = address.trust->new_session(address.certificate_name);
   if (session_ == nullptr || SSL_set_fd(session_, socket_.number()) != 1) {
     return fail(ErrorCode::io, "tier: no memory for TLS");
   }
@@ -71,7 +71,7 @@ Status Wire::shake_hands(const TierAddress& address, Clock::time_point deadline)
     if (code == 1) return Ok{};
     Status waited = wait_for_tls(code, deadline);
     if (waited) continue;
-    CAIRN_TRY(address.trust->refusal(session_, address.url.host));
+    CAIRN_TRY(address.trust->refusal(session_, address.certificate_name));
     return waited;
   }
 }

@@ -6,6 +6,7 @@
 CLIENTS: a folder of Python packages, beside those of the system. Parts that this machine cannot try
 are said to be skipped; exit code 77 where that is all of them.
 """
+import ipaddress
 import json
 import os
 import pathlib
@@ -38,7 +39,8 @@ def options_of(program):
 
 def check_variables(names, options, where):
     """Each CAIRN_… that a server is given is one of its options."""
-    for name in set(names) - {"CAIRN_MODELS"}:  # Of all commands: where models are kept.
+    names = {name for name in names if name.startswith("CAIRN_")}
+    for name in names - {"CAIRN_MODELS"}:  # Of all commands: where models are kept.
         option = name.removeprefix("CAIRN_").lower().replace("_", "-")
         assert option in options, f"{where}: {name}: expected an option --{option}, found none"
 
@@ -134,17 +136,19 @@ def test_compose(options):
                  for one in jsonschema.Draft7Validator(schema).iter_errors(compose)]
         assert not wrong, wrong
     services = compose["services"]
-    assert set(services) == {"redis", "proxy", "cairn-1", "cairn-2"}
+    subnet = ipaddress.ip_network(compose["networks"]["tier"]["ipam"]["config"][0]["subnet"])
+    assert set(services) == {"key", "redis", "proxy", "cairn-1", "cairn-2"}
     for name, service in services.items():
-        assert "healthcheck" in service or name == "proxy", name
-        for other in service.get("depends_on", {}):
-            assert "healthcheck" in services[other], other
+        assert "healthcheck" in service or name in ("key", "proxy"), name
+        for other, when in service.get("depends_on", {}).items():
+            ends = when["condition"] == "service_completed_successfully"
+            assert ends == (other == "key") and (ends or "healthcheck" in services[other]), other
         for volume in service["volumes"]:
             source = volume.split(":")[0]
             known = (DEPLOY / source).exists() if source.startswith(".") \
                 else source in compose["volumes"]
             assert known, volume
-        if "build" in service:
+        if "build" in service and name != "key":
             check_variables(service["environment"], options, name)
             for word in service["command"]:
                 assert not word.startswith("--") or word[2:] in options, word
@@ -153,11 +157,33 @@ def test_compose(options):
             assert service["environment"]["CAIRN_TIER"] == "redis://redis:6379"
             assert service["healthcheck"]["test"][1:] == ["healthy", "127.0.0.1", "8080"]
             assert set(service["networks"]) == {"clients", "tier"}
+            # Others find it where it listens.
+            own = service["networks"]["tier"]["ipv4_address"]
+            listens = service["command"][service["command"].index("--peer-listen") + 1]
+            assert listens == f"{own}:7400" and ipaddress.ip_address(own) in subnet, listens
+            mounts = {volume.split(":")[0]: volume.split(":")[1] for volume in service["volumes"]}
+            key = service["environment"]["CAIRN_TIER_KEY"]
+            assert pathlib.Path(key).parent == pathlib.Path(mounts["key"]), key
     assert services["redis"]["networks"] == ["tier"] and compose["networks"]["tier"]["internal"]
-    nodes = [name for name in services if "build" in services[name]]
+    test_compose_key(services["key"], options)
+    nodes = [name for name in services if "build" in services[name] and name != "key"]
     told = services["proxy"]["environment"]
     assert [told[f"CAIRN_NODE_{n}"] for n in (1, 2)] == [f"{name}:8080" for name in nodes]
     check_proxy_variables(told)
+
+
+def test_compose_key(service, options):
+    """The secret is made once, for its owner alone, and long enough."""
+    assert "tier-key" in options
+    said, = service["command"]
+    with tempfile.TemporaryDirectory() as folder:
+        here = said.replace(service["volumes"][0].split(":")[1], folder)
+        keys = []
+        for _ in range(2):
+            subprocess.run([*service["entrypoint"], here], check=True)
+            keys.append(pathlib.Path(folder, "tier-key").read_bytes())
+        assert keys[0] == keys[1] and len(keys[0]) >= 32
+        assert pathlib.Path(folder, "tier-key").stat().st_mode & 0o777 == 0o600
 
 
 def check_proxy_variables(told):
@@ -266,12 +292,23 @@ def test_kubernetes(options):
                 services[f"{name}:{port['port']}"] = thing
         if kind in ("PodDisruptionBudget", "NetworkPolicy"):
             key = "selector" if kind == "PodDisruptionBudget" else "podSelector"
-            assert thing["spec"][key]["matchLabels"]["app"] in pods, name
+            label = thing["spec"][key]["matchLabels"]["app"]
+            assert label in pods, name
+            for rule in thing["spec"].get("ingress", []):
+                known = {port["name"] for one in pods[label] for port in one["ports"]}
+                assert {port["port"] for port in rule["ports"]} <= known, (name, rule)
     told = {one["name"]: one.get("value") for label in pods for container in pods[label]
             for one in container.get("env", [])}
     # Whom they ask: names that are there, and for the proxy one with the addresses of all.
     assert told["CAIRN_TIER"].removeprefix("redis://") in services, told["CAIRN_TIER"]
     assert services[told["CAIRN_NODES"]]["spec"]["clusterIP"] == "None"
+    # Records are lent to those servers alone, where they listen.
+    listens = int(told["CAIRN_PEER_LISTEN"].rsplit(":", 1)[1])
+    assert {"name": "peers", "containerPort": listens} in pods["cairn"][0]["ports"]
+    may = [rule["from"][0]["podSelector"]["matchLabels"]["app"] for rule in
+           by_name["NetworkPolicy", "cairn"]["spec"]["ingress"]
+           if any(port["port"] == "peers" for port in rule["ports"])]
+    assert may == ["cairn"], may
     nodes = by_name["StatefulSet", "cairn"]["spec"]
     assert ("Service", nodes["serviceName"]) in by_name
     grace = nodes["template"]["spec"]["terminationGracePeriodSeconds"]

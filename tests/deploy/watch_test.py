@@ -54,7 +54,8 @@ def test_names(program, folder):
     ports = free_ports(5)
     redis = Redis(f"127.0.0.1:{ports[0]}", folder).wait_ready()
     node = Node(program, f"127.0.0.1:{ports[1]}", folder, "--cache-dir", folder / "store",
-                "--tier", f"redis://127.0.0.1:{ports[0]}", "--tier-publish", "all")
+                "--tier", f"redis://127.0.0.1:{ports[0]}", "--tier-publish", "all",
+                "--peer-listen", "127.0.0.1:0")
     proxy = Proxy(f"127.0.0.1:{ports[2]}", folder, [node.address], ports=ports[3:5])
     try:
         node.wait_ready()
@@ -62,7 +63,7 @@ def test_names(program, folder):
         assert node.chat("What is the capital of France?").status == 200
         told = told_names(ask(node.address, "/metrics").text)
         told |= told_names(ask(f"127.0.0.1:{ports[3]}", "/metrics").text)
-        outcomes = set(re.findall(r'cairn_tier_lookups_total\{[^}]*outcome="(\w+)"',
+        outcomes = set(re.findall(r'cairn_(?:tier|peer)_lookups_total\{[^}]*outcome="(\w+)"',
                                   ask(node.address, "/metrics").text))
     finally:
         for process in (proxy, node, redis):

@@ -74,7 +74,7 @@ class Silent final : public http::Reply {
 class FakeNode final : public http::Handler {
  public:
   FakeNode() : server_(http::Server::listen({.port = 0}, {}, this).value()) {
-    thread_ = std::thread([this] { server_->run(false); });
+    thread_ = std::thread([this] { server_->run(); });
   }
   ~FakeNode() override {
     server_->stop();

@@ -206,6 +206,54 @@ TEST(Policy, DrainedNodesGetNothingNew) {
   EXPECT_EQ(policy.choose(keys, 0).node, 1);
 }
 
+// The table has room for what all nodes keep, within its bytes.
+TEST(Policy, MoreNodesHaveALargerTable) {
+  Policy policy({.entry_count = 1024,
+                 .entries_of_node = 512,
+                 .table_bytes_max = 5000 * PrefixTable::entry_bytes()});
+  EXPECT_EQ(policy.table().entry_count(), 1024u);
+  const PromptKeys keys = prompt(1, 4);
+  policy.add_node("node0");
+  policy.ended(policy.sent(keys, {.node = 0}, 0), std::nullopt, true);
+  policy.add_node("node1");
+  EXPECT_EQ(policy.table().entry_count(), 1024u);
+  policy.add_node("node2");
+  EXPECT_EQ(policy.table().entry_count(), 2048u);
+  policy.add_node("node2");
+  policy.add_node("node3");
+  EXPECT_EQ(policy.table().entry_count(), 2048u) << "one of the same name is the same one";
+  EXPECT_EQ(policy.choose(keys, 0).known_bytes, keys.bytes()) << "what was known is known still";
+  for (int node = 4; node < 100; ++node) policy.add_node("node" + std::to_string(node));
+  EXPECT_EQ(policy.table().entry_count(), 4096u) << "no more than fit in its bytes";
+  EXPECT_EQ(Policy({.entry_count = 1 << 16, .table_bytes_max = 1 << 20}).table().entry_count(),
+            size_t(1) << 15);
+}
+
+// A thousand nodes, each with conversations that it keeps in mind: all of them return to where they
+// were read, which a table of one size for all fleets forgets.
+TEST(Policy, AThousandNodesConversationsReturn) {
+  Policy policy;
+  for (int node = 0; node < 1000; ++node) policy.add_node("node" + std::to_string(node));
+  constexpr uint64_t kConversations = 25'000;
+  const auto ask = [&](uint64_t conversation) {
+    const PromptKeys keys = prompt(conversation, 50);
+    const Decision decision = policy.choose(keys, double(conversation));
+    const uint64_t request = policy.sent(keys, decision, double(conversation));
+    policy.begun(request, double(conversation));
+    policy.ended(request, std::nullopt, true);
+    return decision;
+  };
+  for (uint64_t conversation = 1; conversation <= kConversations; ++conversation) {
+    ask(conversation);
+  }
+  uint64_t known = 0;
+  for (uint64_t conversation = 1; conversation <= kConversations; ++conversation) {
+    const Decision decision = ask(conversation);
+    known += uint64_t(decision.known_bytes == decision.prompt_bytes);
+  }
+  EXPECT_GT(known, kConversations * 95 / 100);
+}
+
 // ---------------------------------------------------------------------------------------------
 // Nodes read one prompt after the other, 50 microseconds a byte of what they have not read.
 

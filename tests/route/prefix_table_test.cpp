@@ -54,6 +54,30 @@ TEST(PrefixTable, TheLastFourHaveIt) {
   EXPECT_EQ(known_by(table, one, 2), 100u);
 }
 
+// Of a full table everything is known after it has grown; and then there is room for more.
+TEST(PrefixTable, KnowsWhatItKnewWhenItGrows) {
+  PrefixTable table(64);
+  for (uint64_t key = 1; key <= 200; ++key) table.add(chain(key * 100, 1), uint16_t(key % 7));
+  EXPECT_GE(table.evicted_count(), 136u);
+  std::vector<uint64_t> known;
+  for (uint64_t key = 1; key <= 200; ++key) {
+    if (known_by(table, chain(key * 100, 1), uint16_t(key % 7)) > 0) known.push_back(key);
+  }
+  ASSERT_GE(known.size(), 48u);
+  const uint64_t evicted = table.evicted_count();
+  table.grow(64);
+  table.grow(4096);
+  EXPECT_EQ(table.entry_count(), 4096u);
+  for (const uint64_t key : known) {
+    EXPECT_EQ(known_by(table, chain(key * 100, 1), uint16_t(key % 7)), 100u) << key;
+  }
+  for (uint64_t key = 201; key <= 700; ++key) table.add(chain(key * 100, 1), 3);
+  EXPECT_EQ(table.evicted_count(), evicted);
+  for (const uint64_t key : known) {
+    EXPECT_EQ(known_by(table, chain(key * 100, 1), uint16_t(key % 7)), 100u) << key;
+  }
+}
+
 TEST(PrefixTable, ForgetsWhatWasUsedLongestAgo) {
   PrefixTable table(64);
   for (uint64_t key = 1; key <= 1000; ++key) {

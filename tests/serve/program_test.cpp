@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,7 @@
 
 #include "base/machine/sandbox.h"
 #include "tests/cli/run_program.h"
+#include "tests/scratch_folder.h"
 #include "tests/serve/bare_client.h"
 #include "tests/serve/certificates.h"
 #include "tests/serve/server_program.h"
@@ -242,6 +245,40 @@ int health_of(ServerProgram& program) {
   BareClient asking = program.client();
   asking.send(get_request("/health"));
   return asking.read_reply().status;
+}
+
+// A folder that is lent has a tenth of its disk, if nobody says how much.
+TEST(ServeProgram, AFolderThatIsLentHasATenthOfItsDisk) {
+  const test::ScratchFolder folder;
+  const auto budget = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--cache-dir", folder.file("store")});
+    ServerProgram server(more);
+    BareClient asking = server.client();
+    asking.send(get_request("/metrics"));
+    const std::string text = asking.read_reply().body;
+    const size_t at = text.find("\ncairn_store_budget_bytes");
+    return at == text.npos ? -1.0 : std::atof(text.c_str() + text.find(' ', at + 1));
+  };
+  const double tenth = double(std::filesystem::space(folder.path()).capacity / 10);
+  const std::vector<std::string> lends = {"--tier", "unix:/nowhere", "--peer-listen",
+                                          "127.0.0.1:0"};
+  EXPECT_NEAR(budget(lends), tenth, 1e6);
+  EXPECT_NEAR(budget({}), std::min(tenth, 20.0 * (1 << 30)), 1e6);
+  std::vector<std::string> told = lends;
+  told.insert(told.end(), {"--cache-disk-budget", "1G"});
+  EXPECT_EQ(budget(told), double(1 << 30));
+}
+
+// From the line on that says where it listens.
+TEST(ServeProgram, ASignalIsNeverTooEarly) {
+  for (int times = 0; times < 5; ++times) {
+    ServerProgram server;
+    server.send_signal(SIGTERM);
+    EXPECT_EQ(server.wait(), 0);
+    ServerProgram router({"--node", "http://127.0.0.1:1"}, {}, "route");
+    router.send_signal(SIGTERM);
+    EXPECT_EQ(router.wait(), 0);
+  }
 }
 
 TEST(ServeProgram, AnswersForAWhileBeforeItStops) {

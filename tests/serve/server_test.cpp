@@ -127,7 +127,7 @@ class ServerTest : public testing::Test {
     auto server = Server::listen(address, limits, &echo_);
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(server).value();
-    thread_ = std::thread([this] { was_drained_ = server_->run(false); });
+    thread_ = std::thread([this] { was_drained_ = server_->run(); });
   }
   void stop() {
     if (!thread_.joinable()) return;

@@ -27,7 +27,7 @@ class Serving {
   // The built-in model where `path` is empty, greedy unless a request says otherwise.
   explicit Serving(AppOptions options = {}, const std::string& path = "",
                    EngineOptions engine_options = {}, const http::Limits& limits = {},
-                   std::shared_ptr<const http::Tls> tls = nullptr) {
+                   std::shared_ptr<const tls::ServerIdentity> tls = nullptr) {
     engine_ = cli::load_engine(path, std::move(engine_options)).value();
     service_ = session::Service::start(engine_.get()).value();
     ServedModel model{.service = service_.get(), .name = "test-model", .created = 1780000000};
@@ -82,9 +82,10 @@ class Serving {
     if (reply.status == 200) schemas_.check(method, path, reply);
     return reply;
   }
-  void listen(const http::Limits& limits = {}, std::shared_ptr<const http::Tls> tls = nullptr) {
+  void listen(const http::Limits& limits = {},
+              std::shared_ptr<const tls::ServerIdentity> tls = nullptr) {
     server_ = http::Server::listen({.port = 0, .tls = std::move(tls)}, limits, app_.get()).value();
-    thread_ = std::thread([this] { server_->run(false); });
+    thread_ = std::thread([this] { server_->run(); });
   }
 
   SchemaCheck schemas_;

@@ -71,6 +71,31 @@ TEST(SharedTier, AConversationGoesOnAtAnotherServer) {
   EXPECT_EQ(last["memory"]["tier"], "unreachable") << last.dump();
 }
 
+// Of what belongs together one alone.
+TEST(SharedTier, OptionsOfPeersNeedEachOther) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string expected;
+  };
+  const std::vector<std::string> lends = {"--peer-listen", "127.0.0.1:0"};
+  for (const Case& one :
+       {Case{{"--peer-address", "10.0.0.1:1"}, "--peer-address: expected --peer-listen beside it"},
+        Case{{"--peer-tls-cert", "x"}, "--peer-tls-cert: expected --peer-listen beside it"},
+        Case{{"--peer-name", "x"}, "--peer-name: expected --peer-listen beside it"},
+        Case{{lends[0], lends[1], "--peer-tls-cert", "x"},
+             "--peer-tls-cert: expected --peer-tls-key beside it"},
+        Case{{lends[0], lends[1], "--peer-tls-key", "x"},
+             "--peer-tls-key: expected --peer-tls-cert beside it"},
+        Case{{lends[0], lends[1], "--peer-cacert", "x"},
+             "--peer-cacert: expected --peer-tls-cert beside it"}}) {
+    std::vector<std::string> words = {"serve", "--port", "0", "--tier", "unix:/x"};
+    words.insert(words.end(), one.words.begin(), one.words.end());
+    const cli::Finished run = cli::run_program(words);
+    EXPECT_NE(run.exit_code, 0);
+    EXPECT_NE(run.err.find(one.expected), std::string::npos) << run.err;
+  }
+}
+
 TEST(SharedTier, OptionsThatCannotBeAreRefused) {
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"--tier", "http://cache"},

@@ -69,6 +69,37 @@ TEST(ClusterSimulation, KeepsWhatItPromisesWhateverGoesWrong) {
   EXPECT_GT(reuse, 0.9 * calm_reuse) << "V4, of few nodes: the bar of many is 0.95";
 }
 
+// So do nodes that lend each other what they have, with a tier that has the directory alone.
+TEST(ClusterSimulation, NodesThatLendKeepWhatTheyPromise) {
+  const auto asks = bench::make_traffic({.seed = 1, .nodes = 50, .seconds = kSeconds});
+  ClusterOptions options{.nodes = 50,
+                         .publishing = tier::Publishing::nothing,
+                         .has_peers = true,
+                         .faults = bench::all_faults(kSeconds)};
+  options.watched_from = options.faults.back().until + 60;
+  options.watched_until = kSeconds;
+  const ClusterFigures figures = bench::simulate(asks, options);
+  EXPECT_EQ(figures.wrong, 0) << "V1";
+  EXPECT_EQ(figures.answered + figures.failed, figures.asks) << "V2";
+  EXPECT_TRUE(figures.is_within_budget) << "V3";
+  EXPECT_GT(figures.borrowed, figures.asks / 50);
+  EXPECT_GT(figures.lenders_gone, 0) << "somebody who was killed was asked";
+  EXPECT_EQ(figures.written_bytes, 0);
+  EXPECT_GT(figures.directory_bytes, 0);
+  EXPECT_EQ(bench::simulate(asks, options).events, figures.events) << "V5";
+  options.faults.clear();
+  const ClusterFigures calm = bench::simulate(asks, options);
+  EXPECT_EQ(calm.failed + calm.refused + calm.unreachable + calm.lenders_gone, 0);
+  EXPECT_GT(figures.watched_reuse, 0.9 * calm.watched_reuse) << "V4";
+  // More than without, and more than by a tier with room for a quarter of what they remember.
+  const auto reuse = [&](tier::Publishing publishing) {
+    return bench::simulate(asks, {.nodes = 50, .publishing = publishing}).reuse;
+  };
+  EXPECT_GT(calm.reuse, 1.1 * reuse(tier::Publishing::nothing));
+  EXPECT_GT(calm.reuse, reuse(tier::Publishing::second_use));
+  EXPECT_GT(calm.reuse, 0.9 * calm.ideal_reuse);
+}
+
 // Another seed, other events.
 TEST(ClusterSimulation, SeedsDiffer) {
   const auto asks = bench::make_traffic({.seed = 1, .nodes = 8, .seconds = 300});

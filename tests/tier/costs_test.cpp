@@ -144,17 +144,17 @@ TEST(Costs, WhatIsCheaperIsFetched) {
   EXPECT_TRUE(decide_fetch(costs, {.bytes = 810'000, .end = 100, .always = true}).is_worth_it);
 }
 
-// Twice the estimate, but not half of computing, unless the estimate itself needs more.
+// Four times the estimate, but not half of computing, unless the estimate itself needs more.
 TEST(Costs, PatienceEndsBeforeComputingWouldHave) {
   Costs costs;
   costs.note_computed(100, Seconds(10));
   costs.note_fetched(1'000'000, Seconds(1));
-  EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 1'000'000, .end = 100})), 2, 1e-9);
+  EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 1'000'000, .end = 100})), 4, 1e-9);
   EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 3'000'000, .end = 100})), 5, 1e-9);
   EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 6'000'000, .end = 100})), 7.5, 1e-9);
   EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 1'000, .end = 100})), 0.05, 1e-9);
   EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 20'000'000, .end = 100, .always = true})),
-              40, 1e-9);
+              80, 1e-9);
 }
 
 }  // namespace

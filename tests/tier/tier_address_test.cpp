@@ -81,15 +81,17 @@ TEST(PeerAddress, IsOfNumbersAndThisMachinesWithoutAKey) {
        {"", "127.0.0.1", "127.0.0.1:", ":7400", "localhost:7400", "127.0.0.1:0", "127.0.0.1:65536",
         "[127.0.0.1]:7400", "::1:7400", "0.0.0.0:7400", "[::]:7400", "127.0.0.1:7400x",
         "/tmp/socket:1", "10.0.0.1:6379"}) {
-    EXPECT_FALSE(tier::peer_address("", wrong).has_value()) << wrong;
+    EXPECT_FALSE(tier::peer_address({}, wrong).has_value()) << wrong;
   }
   for (const char* const right : {"127.0.0.1:7400", "[::1]:7400", "127.9.9.9:1"}) {
-    const auto found = tier::peer_address("", right);
+    const auto found = tier::peer_address({}, right);
     ASSERT_TRUE(found.has_value()) << right;
     EXPECT_TRUE(found->is_peer);
     EXPECT_EQ(tier::text_of(found->sockets.front()), right);
   }
-  EXPECT_TRUE(tier::peer_address(std::string(32, 'k'), "10.0.0.1:7400").has_value());
+  tier::TierAddress with_key;
+  with_key.key = std::string(32, 'k');
+  EXPECT_TRUE(tier::peer_address(with_key, "10.0.0.1:7400").has_value());
 }
 
 }  // namespace

@@ -66,6 +66,42 @@ TEST_P(TierSourceTest, AnotherMachineComputesNothing) {
   EXPECT_LT(read_rightly(*fifth, other).computed_tokens, 100);
 }
 
+// What there was no room for was not fetched, though it was found.
+TEST_P(TierSourceTest, WhatIsNotTakenIsDropped) {
+  test::FakeServer server(folder_.file("tier.sock"));
+  const tier::TierOptions tier = options(server.url());
+  const Tokens whole = publish(tier);
+  EngineOptions small = engine_options();
+  small.open_tier = tier::opener_of(tier);
+  small.memory_budget = size_t(1) << 20;
+  const auto second = load_engine(golden_path(GetParam(), ".gguf"), small);
+  ASSERT_NE(second, nullptr);
+  const auto look_up = [&] {
+    auto found = second->look_up_stored(second->default_selection(), whole, 0);
+    while (found->advance() == StoredPrefix::Stage::searching) std::this_thread::yield();
+    return found;
+  };
+  const auto found = look_up();
+  ASSERT_EQ(found->stage(), StoredPrefix::Stage::found);
+  EXPECT_EQ(found->tier_note(), "fetched");
+  // Others that live take all of it.
+  std::vector<std::unique_ptr<Generator>> others;
+  for (bool has_room = true; has_room;) {
+    ASSERT_LT(others.size(), 1000u);
+    others.push_back(std::make_unique<Generator>(second.get()));
+    has_room = bool(others.back()->read(random_tokens(100 + uint32_t(others.size()), 24), {}));
+  }
+  found->read();
+  EXPECT_EQ(found->stage(), StoredPrefix::Stage::ended);
+  EXPECT_FALSE(found->has_brought());
+  EXPECT_EQ(found->tier_note(), "dropped");
+  others.clear();
+  const auto again = look_up();
+  again->wait();
+  EXPECT_TRUE(again->has_brought());
+  EXPECT_EQ(again->tier_note(), "fetched");
+}
+
 // What lies in the tier is what lies in the folder, and a seal.
 TEST_P(TierSourceTest, RecordsAreThoseOfTheFolder) {
   test::FakeServer server(folder_.file("tier.sock"));

@@ -11,18 +11,19 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/quantities.h"
 #include "base/result.h"
 #include "cli/commands/commands.h"
 #include "cli/options/sandbox_argument.h"
-#include "client/server_trust.h"
 #include "command_line/exit_codes.h"
 #include "route/fleet.h"
 #include "route/node_link.h"
 #include "route/route_app.h"
 #include "serve/http/server.h"
-#include "serve/http/tls.h"
 #include "serve/keys.h"
 #include "serve/request_log.h"
+#include "tls/server_identity.h"
+#include "tls/server_trust.h"
 
 namespace cairn::cli {
 
@@ -38,6 +39,7 @@ struct RouteArguments {
   std::string certificate_path, tls_key_path, metrics_key_path, log_path = "-";
   std::vector<std::string> hosts, origins;
   int32_t requests_max = 1024;
+  std::string table_budget = "256M";
   SandboxChoice sandbox;
 };
 
@@ -68,14 +70,14 @@ Result<std::string> read_node_key(const std::string& path) {
   return fail(ErrorCode::invalid_argument, "{}: expected a key, found none", path);
 }
 
-Result<std::shared_ptr<const serve::http::Tls>> read_tls(const RouteArguments& arguments) {
+Result<std::shared_ptr<const tls::ServerIdentity>> read_tls(const RouteArguments& arguments) {
   if (arguments.certificate_path.empty() != arguments.tls_key_path.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "--tls-cert and --tls-key: expected both, found only --tls-{}",
                 arguments.tls_key_path.empty() ? "cert" : "key");
   }
-  if (arguments.certificate_path.empty()) return std::shared_ptr<const serve::http::Tls>();
-  return serve::http::Tls::read(arguments.certificate_path, arguments.tls_key_path);
+  if (arguments.certificate_path.empty()) return std::shared_ptr<const tls::ServerIdentity>();
+  return tls::ServerIdentity::read(arguments.certificate_path, arguments.tls_key_path);
 }
 
 SandboxRules sandbox_rules(const RouteArguments& arguments) {
@@ -95,7 +97,7 @@ SandboxRules sandbox_rules(const RouteArguments& arguments) {
 // What is read again: the nodes and the certificate.
 void read_again(const RouteArguments& arguments, route::Fleet& fleet, serve::http::Server& server) {
   Result<std::vector<route::ListedNode>> nodes = read_nodes(arguments);
-  Result<std::shared_ptr<const serve::http::Tls>> tls = read_tls(arguments);
+  Result<std::shared_ptr<const tls::ServerIdentity>> tls = read_tls(arguments);
   if (!nodes || !tls) {
     log::error("SIGHUP: what was read before stays in force: {}",
                nodes ? tls.error().message : nodes.error().message);
@@ -127,6 +129,7 @@ Result<int> route_requests(const RouteArguments& arguments) {
                 arguments.nodes.empty() ? "none" : "both");
   }
   CAIRN_TRY(const std::vector<route::ListedNode> nodes, read_nodes(arguments));
+  CAIRN_TRY(const uint64_t table_bytes, parse_bytes("--table-budget", arguments.table_budget));
   CAIRN_TRY(std::string key, read_node_key(arguments.node_key_path));
   serve::Keys metrics_keys;
   if (!arguments.metrics_key_path.empty()) {
@@ -135,13 +138,13 @@ Result<int> route_requests(const RouteArguments& arguments) {
   serve::http::Address address = arguments.address;
   address.port = uint16_t(arguments.port);
   CAIRN_TRY(address.tls, read_tls(arguments));
-  CAIRN_TRY(std::shared_ptr<const client::ServerTrust> trust,
-            client::ServerTrust::read(arguments.authority_path));
+  CAIRN_TRY(std::shared_ptr<const tls::ServerTrust> trust,
+            tls::ServerTrust::read(arguments.authority_path));
   CAIRN_TRY(std::unique_ptr<serve::RequestLog> request_log,
             serve::RequestLog::open(arguments.log_path == "none" ? "" : arguments.log_path));
   CAIRN_TRY(const bool is_sandboxed, enter_sandbox(arguments.sandbox, sandbox_rules(arguments)));
   std::random_device device;
-  route::Fleet fleet({.seed = device()});
+  route::Fleet fleet({.table_bytes_max = table_bytes, .seed = device()});
   fleet.set_nodes(nodes);
   route::NodeLink link(&fleet, {.trust = std::move(trust), .key = std::move(key)});
   route::RouteApp app(&fleet, &link, std::move(request_log),
@@ -149,11 +152,12 @@ Result<int> route_requests(const RouteArguments& arguments) {
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
             serve::http::Server::listen(address, {.connections_max = 4096}, &app));
   if (is_sandboxed) CAIRN_TRY(seal_sandbox(true));
-  std::fprintf(stderr, "router: %s\n", printable(server->url()).c_str());
+  server->catch_signals();
   if (!arguments.nodes_path.empty() || !arguments.certificate_path.empty()) {
-    server->on_hangup([&] { read_again(arguments, fleet, *server); });
+    server->catch_hangups([&] { read_again(arguments, fleet, *server); });
   }
-  const bool is_drained = server->run(true);
+  std::fprintf(stderr, "router: %s\n", printable(server->url()).c_str());
+  const bool is_drained = server->run();
   server.reset();
   return is_drained ? command_line::kExitFine : command_line::kExitInterrupted;
 }
@@ -199,6 +203,12 @@ void add_router_options(command_line::Options& command, RouteArguments& argument
       .add("--requests-max", arguments.requests_max,
            "requests that are on their way at a time; more are refused with status 429")
       .in_range(1, 65535)
+      .shows_default();
+  command
+      .add("--table-budget", arguments.table_budget,
+           "memory for what the servers are known to have read, at most; 192 KiB for each server "
+           "are used, and no less than 24 MiB")
+      .takes("SIZE")
       .shows_default();
   command
       .add("--request-log", arguments.log_path,

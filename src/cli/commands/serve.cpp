@@ -52,7 +52,7 @@ Result<serve::Keys> read_keys(const ServeOptions& options) {
   return keys;
 }
 
-using ServerTls = std::shared_ptr<const serve::http::Tls>;
+using ServerTls = std::shared_ptr<const tls::ServerIdentity>;
 
 Result<ServerTls> read_tls(const ServeOptions& options) {
   if (options.certificate_path.empty() && options.tls_key_path.empty()) return ServerTls();
@@ -65,7 +65,7 @@ Result<ServerTls> read_tls(const ServeOptions& options) {
     return fail(ErrorCode::invalid_argument,
                 "--tls-cert: expected an address to listen on, found a Unix socket");
   }
-  return serve::http::Tls::read(options.certificate_path, options.tls_key_path);
+  return tls::ServerIdentity::read(options.certificate_path, options.tls_key_path);
 }
 
 // Where others can reach it, a server without keys would be everybody's.
@@ -103,13 +103,16 @@ Result<AccessFiles> read_access(const ServeOptions& options) {
 // gone.
 bool has_access_files(const ServeOptions& options) {
   return !options.api_key_path.empty() || !options.admin_key_path.empty() ||
-         !options.certificate_path.empty();
+         !options.certificate_path.empty() || !options.tier.peers.certificate_path.empty();
 }
 
-void read_access_again(const ServeOptions& options, serve::App& app, serve::http::Server& server) {
+void read_access_again(const ServeOptions& options, serve::App& app, serve::http::Server& server,
+                       tier::PeerServer* peers) {
   Result<AccessFiles> files = read_access(options);
-  if (!files) {
-    log::error("SIGHUP: what was read before stays in force: {}", files.error().message);
+  const Status of_peers = files && peers != nullptr ? peers->read_again() : Status(Ok{});
+  if (!files || !of_peers) {
+    log::error("SIGHUP: what was read before stays in force: {}",
+               files ? of_peers.error().message : files.error().message);
     return;
   }
   app.set_keys(std::move((*files).keys));
@@ -193,6 +196,15 @@ SandboxRules sandbox_rules(const ServeOptions& options) {
     rules.writable.push_back(options.log_path);
   }
   return rules;
+}
+
+// Others borrow mostly what memory has forgotten: where nothing else is said, a folder that is lent
+// may have a tenth of its disk, also where that is more than 20 GiB.
+void give_room_to_lent_folder(const tier::PeerOptions& peers, EngineOptions& engine) {
+  if (peers.listen.empty() || engine.cache_dir.empty() || engine.cache_disk_budget != 0) return;
+  std::error_code error;
+  const std::filesystem::space_info disk = std::filesystem::space(engine.cache_dir, error);
+  if (!error) engine.cache_disk_budget = disk.capacity / 10;
 }
 
 serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
@@ -396,12 +408,13 @@ Result<int> serve_model(const ServeOptions& given) {
     CAIRN_TRY(options.models.listed, list_all_models());
   }
   CAIRN_TRY(const bool is_sandboxed, enter_sandbox(options.sandbox, sandbox_rules(options)));
+  give_room_to_lent_folder(options.tier.peers, options.engine);
   std::shared_ptr<tier::PeerServer> peers;
   if (!options.tier.peers.listen.empty()) {
     CAIRN_TRY(peers, tier::PeerServer::listen(options.tier));
     log::info("records are lent at {}", peers->address());
   }
-  options.engine.open_tier = tier::opener_of(options.tier, std::move(peers));
+  options.engine.open_tier = tier::opener_of(options.tier, peers);
   OnlyModel only;
   CAIRN_TRY(std::unique_ptr<serve::ModelRegistry> models,
             has_several_models(options) ? start_models(options) : load_only_model(options, only));
@@ -419,11 +432,12 @@ Result<int> serve_model(const ServeOptions& given) {
           address, {.drain_seconds = double(options.drain_seconds), .proxies = options.proxies},
           app.get()));
   if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.tier.url.empty()));
-  std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
+  server->catch_signals();
   if (has_access_files(options)) {
-    server->on_hangup([&] { read_access_again(options, *app, *server); });
+    server->catch_hangups([&] { read_access_again(options, *app, *server, peers.get()); });
   }
-  const bool is_drained = server->run(true);
+  std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
+  const bool is_drained = server->run();
   server.reset();
   outlive_hangups();
   // A load that goes on ends with the app.

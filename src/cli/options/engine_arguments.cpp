@@ -185,7 +185,9 @@ void EngineArguments::add_store_to(command_line::Options& command) {
       .takes("DIR");
   command
       .add("--cache-disk-budget", disk_budget_,
-           "largest size of that folder, such as 5G; default: 20 GiB or a tenth of the disk")
+           "largest size of that folder, such as 5G; default: a tenth of the disk, and 20 GiB at "
+           "most "
+           "where it is not lent to other machines")
       .takes("SIZE");
   command
       .add(

@@ -59,8 +59,11 @@ void allow_model(const std::string& path, SandboxRules& rules) {
 
 void allow_tier(const tier::TierOptions& options, SandboxRules& rules) {
   rules.connects = rules.connects || !options.url.empty();
-  rules.readable.insert(rules.readable.end(),
-                        {options.login_file, options.key_file, options.authority_path});
+  rules.readable.insert(
+      rules.readable.end(),
+      {options.login_file, options.key_file, options.authority_path, options.peers.authority_path});
+  allow_replaced(options.peers.certificate_path, rules);
+  allow_replaced(options.peers.tls_key_path, rules);
 }
 
 void allow_engine(const EngineOptions& options, SandboxRules& rules) {

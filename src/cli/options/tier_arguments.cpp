@@ -2,6 +2,7 @@
 #include "cli/options/tier_arguments.h"
 
 #include <chrono>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -50,10 +51,48 @@ void TierArguments::add_to(command_line::Options& command) {
       .takes("N")
       .in_range(1, 100000)
       .shows_default();
+  command
+      .add("--peer-tls-cert", options_.peers.certificate_path,
+           "this machine's certificate in PEM for that port, and those that vouch for it: records "
+           "are lent and borrowed under TLS then")
+      .takes("FILE");
+  command.add("--peer-tls-key", options_.peers.tls_key_path, "its key in PEM, without a password")
+      .takes("FILE");
+  command
+      .add("--peer-cacert", options_.peers.authority_path,
+           "certificates (PEM) by which other machines are believed; default: those of the system")
+      .takes("FILE");
+  command
+      .add("--peer-name", options_.peers.name,
+           "what the certificates of all machines are for; default: for the address of each")
+      .takes("NAME");
   command.add("--tier-ttl", seconds_, "seconds after which what nobody uses goes from there")
       .takes("N")
       .in_range(1, 30 * 86400)
       .shows_default();
+}
+
+Status TierArguments::check_peers(const tier::PeerOptions& peers) {
+  const auto lacks = [](std::string_view option, std::string_view other) {
+    return fail(ErrorCode::invalid_argument, "{}: expected {} beside it, found none", option,
+                other);
+  };
+  const std::pair<std::string_view, const std::string*> settings[] = {
+      {"--peer-address", &peers.address},
+      {"--peer-tls-cert", &peers.certificate_path},
+      {"--peer-tls-key", &peers.tls_key_path},
+      {"--peer-cacert", &peers.authority_path},
+      {"--peer-name", &peers.name}};
+  for (const auto& [name, value] : settings) {
+    if (peers.listen.empty() && !value->empty()) return lacks(name, "--peer-listen");
+  }
+  if (peers.tls_key_path.empty() && !peers.certificate_path.empty()) {
+    return lacks("--peer-tls-cert", "--peer-tls-key");
+  }
+  for (const auto& [name, value] : std::span(settings).subspan(2)) {
+    if (peers.certificate_path.empty() && !value->empty()) return lacks(name, "--peer-tls-cert");
+  }
+  return Ok{};
 }
 
 // Errors name the option. What is not there is found out by using it.
@@ -72,12 +111,10 @@ Result<tier::TierOptions> TierArguments::read() const {
       return fail(ErrorCode::invalid_argument,
                   "--peer-listen: expected --tier beside it, where others learn of it, found none");
     }
+    CAIRN_TRY(check_peers(tier.peers));
     return tier;
   }
-  if (tier.peers.listen.empty() && !tier.peers.address.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "--peer-address: expected --peer-listen beside it, found none");
-  }
+  CAIRN_TRY(check_peers(tier.peers));
   tier.peers.bytes_per_second = uint64_t(megabytes_) * 1'000'000;
   tier.publishing = publishing_ == "all"       ? tier::Publishing::all
                     : publishing_ == "nothing" ? tier::Publishing::nothing

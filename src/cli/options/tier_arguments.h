@@ -18,6 +18,8 @@ class TierArguments {
   Result<tier::TierOptions> read() const;
 
  private:
+  static Status check_peers(const tier::PeerOptions& peers);
+
   tier::TierOptions options_;
   std::string publishing_ = "second-use", fetching_ = "cheaper";
   int32_t seconds_ = 1800, megabytes_ = 250;

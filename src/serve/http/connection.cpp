@@ -70,7 +70,7 @@ asio::awaitable<void> Connection::serve() {
 
 // As long as for a request's head. Whoever speaks plainly is told so in reply to a request.
 asio::awaitable<bool> Connection::begin() {
-  const std::shared_ptr<const Tls> tls = shared_->tls;
+  const std::shared_ptr<const tls::ServerIdentity> tls = shared_->tls;
   if (tls == nullptr) co_return true;
   arm(shared_->limits.head_seconds);
   const Stream::Begin begun = co_await stream_.begin(*tls);

@@ -26,8 +26,9 @@ struct Shared {
   boost::asio::thread_pool* workers;
   Handler* handler;
   Limits limits;
-  std::shared_ptr<const Tls> tls;  // Of connections that come; null: they are plain.
-  size_t bodies_bytes = 0;         // Of requests that are being read or answered.
+  std::shared_ptr<const tls::ServerIdentity>
+      tls;                  // Of connections that come; null: they are plain.
+  size_t bodies_bytes = 0;  // Of requests that are being read or answered.
   uint64_t request_count = 0;
   ServerPhase phase = ServerPhase::serving;  // If not serving, connections end behind their reply.
 };

@@ -367,28 +367,28 @@ void Server::stop() {
   asio::post(state_->io, [state = state_.get()] { state->stop(); });
 }
 
-void Server::on_hangup(std::function<void()> reload) {
-  state_->reload = std::move(reload);
+// One that comes before run() waits for it.
+void Server::catch_signals() {
+  error_code ignored;
+  state_->signals.add(SIGTERM, ignored);
+  state_->signals.add(SIGINT, ignored);
+  state_->wait_for_signal();
 }
 
-void Server::set_tls(std::shared_ptr<const Tls> tls) {
+void Server::catch_hangups(std::function<void()> reload) {
+  state_->reload = std::move(reload);
+  error_code ignored;
+  state_->hangups.add(SIGHUP, ignored);
+  state_->wait_for_hangup();
+}
+
+void Server::set_tls(std::shared_ptr<const tls::ServerIdentity> tls) {
   CHECK(state_->shared.tls != nullptr);
   state_->shared.tls = std::move(tls);
 }
 
-bool Server::run(bool catches_signals) {
+bool Server::run() {
   State& state = *state_;
-  if (catches_signals) {
-    error_code ignored;
-    state.signals.add(SIGTERM, ignored);
-    state.signals.add(SIGINT, ignored);
-    state.wait_for_signal();
-  }
-  if (catches_signals && state.reload) {
-    error_code ignored;
-    state.hangups.add(SIGHUP, ignored);
-    state.wait_for_hangup();
-  }
   asio::co_spawn(state.io, state.accept_all(), asio::detached);
   state.run_to_the_end();
   state.workers.join();

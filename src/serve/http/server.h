@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
-#include "serve/http/tls.h"
+#include "tls/server_identity.h"
 
 namespace cairn::serve::http {
 
@@ -61,10 +61,10 @@ struct Limits {
 };
 
 struct Address {
-  std::string host = "127.0.0.1";       // An address, or localhost.
-  uint16_t port = 8080;                 // 0: one that is free.
-  std::string unix_path = {};           // Instead, where it is not empty.
-  std::shared_ptr<const Tls> tls = {};  // Null: connections are plain.
+  std::string host = "127.0.0.1";                       // An address, or localhost.
+  uint16_t port = 8080;                                 // 0: one that is free.
+  std::string unix_path = {};                           // Instead, where it is not empty.
+  std::shared_ptr<const tls::ServerIdentity> tls = {};  // Null: connections are plain.
 };
 
 // Whether only this machine can reach it. Errors: invalid_argument, a host that is no address.
@@ -84,15 +84,17 @@ class Server {
   const std::string& url() const;
   uint16_t port() const;
 
-  // Serves until it is stopped. The first SIGTERM or SIGINT begins the phases after `serving`: what
-  // is being answered is finished, and as long as that takes whoever looks is still let in; the
-  // second one ends all. Whether everything was finished. `catches_signals`: as a program does.
-  bool run(bool catches_signals);
-  // Called on the I/O thread at each SIGHUP that run() catches; without it SIGHUP is left alone.
-  // REQUIRES: before run().
-  void on_hangup(std::function<void()> reload);
+  // As a program does, before it says that it listens: from then on the first SIGTERM or SIGINT
+  // begins the phases after `serving`: what is being answered is finished, and as long as that
+  // takes whoever looks is still let in; the second one ends all. REQUIRES: before run().
+  void catch_signals();
+  // Called on the I/O thread at each SIGHUP; without it SIGHUP is left alone. REQUIRES: before
+  // run().
+  void catch_hangups(std::function<void()> reload);
+  // Serves until it is stopped. Whether everything was finished.
+  bool run();
   // For connections that come from now on. REQUIRES: there was one before; the I/O thread.
-  void set_tls(std::shared_ptr<const Tls> tls);
+  void set_tls(std::shared_ptr<const tls::ServerIdentity> tls);
   // As a signal does.
   void stop();
 

@@ -17,7 +17,7 @@
 #include <tuple>
 #include <utility>
 
-#include "serve/http/tls.h"
+#include "tls/server_identity.h"
 
 namespace cairn::serve::http {
 
@@ -33,7 +33,7 @@ class Stream {
 
   enum class Begin : uint8_t { tls, plain, failed };
   // The handshake. Plain: the client does not speak TLS; its bytes can be read as they are.
-  boost::asio::awaitable<Begin> begin(const Tls& tls) {
+  boost::asio::awaitable<Begin> begin(const tls::ServerIdentity& tls) {
     uint8_t first = 0;
     boost::system::error_code error;
     socket_.non_blocking(true, error);

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -27,8 +28,6 @@ namespace cairn::tier {
 namespace {
 
 constexpr size_t kReceivedMax = size_t(16) << 10, kSentMax = size_t(256) << 10;
-// So much may be sent at once after a pause.
-constexpr double kBurstSeconds = 0.05;
 constexpr std::chrono::milliseconds kLookAgain(500), kRefillPause(5);
 // Where the system has no more descriptors.
 constexpr std::chrono::milliseconds kAcceptAgain(100);
@@ -45,6 +44,7 @@ Result<std::shared_ptr<PeerServer>> PeerServer::listen(const TierOptions& option
     CAIRN_TRY(key, read_tier_key(options.key_file));
   }
   std::shared_ptr<PeerServer> made(new PeerServer(options, std::move(key)));
+  CAIRN_TRY(made->read_again());
   CAIRN_TRY(made->open());
   CAIRN_TRY(made->thread_, start_thread("the thread that lends records",
                                         [server = made.get()] { server->run(); }));
@@ -59,6 +59,15 @@ PeerServer::~PeerServer() {
   const uint64_t one = 1;
   if (waker_) (void)!::write(waker_.number(), &one, sizeof one);
   if (thread_.joinable()) thread_.join();
+}
+
+Status PeerServer::read_again() {
+  if (options_.certificate_path.empty()) return Ok{};
+  CAIRN_TRY(auto identity,
+            tls::ServerIdentity::read(options_.certificate_path, options_.tls_key_path));
+  const std::lock_guard lock(mutex_);
+  identity_ = std::move(identity);
+  return Ok{};
 }
 
 // Who may reach it from elsewhere has to have the key.
@@ -163,7 +172,7 @@ void PeerServer::refill() {
   const std::chrono::duration<double> passed = now - refilled_at_;
   const double rate = double(options_.bytes_per_second);
   allowance_ = std::min(allowance_ + rate * passed.count(),
-                        std::max(rate * kBurstSeconds, double(kSentMax)));
+                        rate * std::chrono::duration<double>(kSavedUp).count());
   refilled_at_ = now;
 }
 
@@ -174,17 +183,17 @@ void PeerServer::wait() {
   wanted.push_back({.fd = accepts ? listener_.number() : -1, .events = POLLIN, .revents = 0});
   bool is_held_up = !accepts;
   for (Client& client : clients_) {
-    short events = 0;
-    if (client.session.output_bytes() > 0 && allowance_ >= 1) events |= POLLOUT;
-    if (client.session.output_bytes() > 0 && allowance_ < 1) is_held_up = true;
-    if (client.session.wants_bytes() && !client.is_ending) events |= POLLIN;
+    const bool sends = client.session.output_bytes() > 0;
+    if (sends && allowance_ < 1) is_held_up = true;
+    const bool receives = client.session.wants_bytes() && !client.is_ending;
+    const short events = client.socket.events(receives, sends && allowance_ >= 1);
     wanted.push_back({.fd = client.socket.number(), .events = events, .revents = 0});
   }
   const auto longest = is_held_up ? kRefillPause : kLookAgain;
   if (::poll(wanted.data(), wanted.size(), int(longest.count())) <= 0) return;
   size_t index = 2;
   for (Client& client : clients_) serve(client, wanted[index++].revents);
-  std::erase_if(clients_, [](const Client& client) { return !client.socket; });
+  std::erase_if(clients_, [](const Client& client) { return !client.socket.is_open(); });
   // Another one is the first to send next time.
   if (!clients_.empty()) clients_.splice(clients_.end(), clients_, clients_.begin());
   if (wanted[1].revents != 0) accept_all();
@@ -204,59 +213,58 @@ void PeerServer::accept_all() {
     if (clients_.size() >= kConnectionsMax || strangers >= kStrangersMax) continue;
     const int on = 1;
     (void)::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    clients_.emplace_back(std::move(socket), &secret_, this);
+    const std::lock_guard lock(mutex_);
+    clients_.emplace_back(std::move(socket), identity_.get(), &secret_, this);
   }
 }
 
 void PeerServer::serve(Client& client, short events) {
   if ((events & (POLLERR | POLLNVAL)) != 0) {
-    client.socket = Descriptor();
+    client.socket.close();
     return;
   }
-  if ((events & (POLLIN | POLLHUP)) != 0) receive(client);
-  if (client.socket && client.session.output_bytes() > 0) send(client);
+  if (client.socket.may_receive(events)) receive(client);
+  if (client.socket.is_open() && client.session.output_bytes() > 0) send(client);
 }
 
 void PeerServer::receive(Client& client) {
   if (!client.session.wants_bytes() || client.is_ending) {
     // It has hung up, and waits for nothing.
-    client.socket = Descriptor();
+    client.socket.close();
     return;
   }
   std::array<std::byte, kReceivedMax> bytes;
-  const ssize_t count = ::recv(client.socket.number(), bytes.data(), bytes.size(), 0);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count <= 0) {
-    client.socket = Descriptor();
-    return;
+  const std::optional<size_t> count = client.socket.receive(bytes);
+  if (!count) {
+    strangers_ += uint64_t(!client.socket.has_begun());
+    return client.socket.close();
   }
-  if (client.session.take(std::span(bytes).first(size_t(count)))) {
+  if (*count == 0) return;
+  if (client.session.take(std::span(bytes).first(*count))) {
     // A stranger's time goes on.
     if (client.session.is_let_in()) client.since = Clock::now();
     return;
   }
   ++strangers_;
   client.is_ending = true;
-  if (client.session.output_bytes() == 0) client.socket = Descriptor();
+  if (client.session.output_bytes() == 0) client.socket.close();
 }
 
+// What TLS could not send all of has to be offered again, no less of it: so the allowance says when
+// something is sent, and is paid afterwards.
 void PeerServer::send(Client& client) {
   while (client.session.output_bytes() > 0 && allowance_ >= 1) {
-    const size_t most = std::min({client.session.output_bytes(), kSentMax, size_t(allowance_)});
-    const ssize_t count = ::send(client.socket.number(), client.session.output().data(), most,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) {
-      client.socket = Descriptor();
-      return;
-    }
-    allowance_ -= double(count);
+    const std::span<const std::byte> output = client.session.output();
+    const std::optional<size_t> count =
+        client.socket.send(output.first(std::min(output.size(), kSentMax)));
+    if (!count) return client.socket.close();
+    if (*count == 0) return;
+    allowance_ -= double(*count);
     if (client.session.is_let_in()) client.since = Clock::now();
     if (client.lent_until > Clock::time_point()) client.lent_until = Clock::now() + kPlaceKept;
-    if (!client.session.note_sent(size_t(count))) client.is_ending = true;
-    if (size_t(count) < most) return;
+    if (!client.session.note_sent(*count)) client.is_ending = true;
   }
-  if (client.is_ending && client.session.output_bytes() == 0) client.socket = Descriptor();
+  if (client.is_ending && client.session.output_bytes() == 0) client.socket.close();
 }
 
 void PeerServer::end_late_ones() {

@@ -1,6 +1,7 @@
-// Where a process lends its records to other machines: a port, a thread that waits for all of them,
-// and limits: so many connections, so many that get records at a time, so many bytes a second. What
-// is said is that of tier/peers/peer_session.h. Thread-safe.
+// Where a process lends its records to other machines: a port, under TLS where there is a
+// certificate for it, a thread that waits for all of them, and limits: so many connections, so many
+// that get records at a time, so many bytes a second. What is said is that of
+// tier/peers/peer_session.h. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -16,9 +17,11 @@
 #include "base/machine/descriptor.h"
 #include "base/result.h"
 #include "tier/peers/peer_session.h"
+#include "tier/peers/peer_socket.h"
 #include "tier/peers/shelf.h"
 #include "tier/secret.h"
 #include "tier/tier_options.h"
+#include "tls/server_identity.h"
 
 namespace cairn::tier {
 
@@ -31,10 +34,13 @@ class PeerServer : private PeerSession::Records {
   static constexpr uint64_t kLentBytesMax = uint64_t(256) << 20;  // That wait to be taken.
   // A stranger has so long to prove it; a connection may be idle, or a reader take nothing, for …
   static constexpr std::chrono::seconds kProveWithin{2}, kIdle{120}, kTakeWithin{30};
+  // What was not lent for so long may be lent at once: then one sequence comes as fast as the
+  // network carries it, and the next one does not stand behind it.
+  static constexpr std::chrono::seconds kSavedUp{2};
   // Who has had a record has its place for so long: others come between two sequences.
   static constexpr std::chrono::milliseconds kPlaceKept{500};
 
-  // Listens. Errors: invalid_argument, io.
+  // Listens. Errors: invalid_argument, io, those of ServerIdentity::read().
   static Result<std::shared_ptr<PeerServer>> listen(const TierOptions& options);
   ~PeerServer() override;
 
@@ -44,6 +50,9 @@ class PeerServer : private PeerSession::Records {
   // Where it listens, which may be another address.
   const std::string& listens_at() const { return listens_at_; }
 
+  // Reads the certificate again, for connections that come. Errors: as listen(); what was read
+  // before stays in force then.
+  Status read_again();
   // What is lent; each engine has a shelf of its own, which is taken away before it goes.
   void lend(Shelf* shelf);
   void take_away(Shelf* shelf);
@@ -57,10 +66,11 @@ class PeerServer : private PeerSession::Records {
  private:
   using Clock = std::chrono::steady_clock;
   struct Client {
-    Client(Descriptor its_socket, const Secret* secret, PeerServer* server)
-        : socket(std::move(its_socket)), session(secret, server), since(Clock::now()) {}
+    Client(Descriptor its_socket, const tls::ServerIdentity* identity, const Secret* secret,
+           PeerServer* server)
+        : socket(std::move(its_socket), identity), session(secret, server), since(Clock::now()) {}
 
-    Descriptor socket;
+    PeerSocket socket;
     PeerSession session;
     Clock::time_point since;         // When something came or went last.
     Clock::time_point lent_until{};  // It has its place among those that get records.
@@ -87,13 +97,14 @@ class PeerServer : private PeerSession::Records {
   uint64_t node_;
   std::string address_, listens_at_;
   Descriptor listener_, waker_;
-  std::mutex mutex_;  // Of the shelves.
+  std::mutex mutex_;  // Of the shelves and the certificate.
   std::vector<Shelf*> shelves_;
+  std::shared_ptr<const tls::ServerIdentity> identity_;  // Null: no TLS.
   std::atomic<uint64_t> strangers_{0}, busy_{0};
   std::atomic<bool> is_closing_{false};
   // The thread's own.
   std::list<Client> clients_;
-  double allowance_ = 0;  // Bytes that may be sent now.
+  double allowance_ = 0;  // Bytes that may be sent now; less than none for a moment.
   Clock::time_point refilled_at_{}, accepts_at_{};
   std::thread thread_;
 };

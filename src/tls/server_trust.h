@@ -10,7 +10,7 @@
 struct ssl_ctx_st;  // OpenSSL's.
 struct ssl_st;
 
-namespace cairn::client {
+namespace cairn::tls {
 
 class ServerTrust {
  public:
@@ -36,4 +36,4 @@ class ServerTrust {
   std::string authority_path_;  // Empty: the system's.
 };
 
-}  // namespace cairn::client
+}  // namespace cairn::tls

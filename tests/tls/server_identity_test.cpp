@@ -1,6 +1,6 @@
 // TLS: which certificates and keys are taken, and that a server under TLS is the same server, with
 // the same limits.
-#include "serve/http/tls.h"
+#include "tls/server_identity.h"
 
 #include <gtest/gtest.h>
 
@@ -12,32 +12,32 @@
 #include "tests/serve/certificates.h"
 #include "tests/serve/serving.h"
 
-namespace cairn::serve::tls_test {
+namespace cairn::serve::server_identity_test {
 namespace {
 
-using http::Tls;
 using nlohmann::json;
+using tls::ServerIdentity;
 
 // What reading the two says is wrong.
 std::string error_of(const std::string& certificate, const std::string& key) {
-  const auto read = Tls::read(certificate, key);
+  const auto read = ServerIdentity::read(certificate, key);
   EXPECT_FALSE(read) << certificate << " " << key;
   return read ? "" : read.error().message;
 }
 
-TEST(Tls, ReadsPairs) {
+TEST(ServerIdentity, ReadsPairs) {
   const test::ScratchFolder folder;
   const Pair plain = make_pair_in(folder.path(), "plain");
-  EXPECT_TRUE(Tls::read(plain.certificate, plain.key));
+  EXPECT_TRUE(ServerIdentity::read(plain.certificate, plain.key));
   const Pair rsa = make_pair_in(folder.path(), "rsa", {.is_rsa = true});
-  EXPECT_TRUE(Tls::read(rsa.certificate, rsa.key));
+  EXPECT_TRUE(ServerIdentity::read(rsa.certificate, rsa.key));
   // With one that vouches for it behind it.
   test::write_to(folder.file("chain"),
                  test::contents_of(plain.certificate) + test::contents_of(rsa.certificate));
-  EXPECT_TRUE(Tls::read(folder.file("chain"), plain.key));
+  EXPECT_TRUE(ServerIdentity::read(folder.file("chain"), plain.key));
 }
 
-TEST(Tls, SaysWhatIsWrongWithThem) {
+TEST(ServerIdentity, SaysWhatIsWrongWithThem) {
   const test::ScratchFolder folder;
   const Pair plain = make_pair_in(folder.path(), "plain");
   const Pair other = make_pair_in(folder.path(), "other");
@@ -80,7 +80,7 @@ class TlsServer : public testing::Test {
   std::unique_ptr<Serving> serve(const http::Limits& limits = {}) {
     const Pair pair = make_pair_in(folder_.path(), "server");
     return std::make_unique<Serving>(AppOptions{}, "", EngineOptions{}, limits,
-                                     Tls::read(pair.certificate, pair.key).value());
+                                     ServerIdentity::read(pair.certificate, pair.key).value());
   }
 
  private:
@@ -216,4 +216,4 @@ TEST_F(TlsServer, AClientThatGoesAwayIsNoticed) {
 }
 
 }  // namespace
-}  // namespace cairn::serve::tls_test
+}  // namespace cairn::serve::server_identity_test

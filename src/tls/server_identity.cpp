@@ -1,5 +1,5 @@
 // Reading certificates and keys, with errors that name the file.
-#include "serve/http/tls.h"
+#include "tls/server_identity.h"
 
 #include <fmt/format.h>
 #include <openssl/err.h>
@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-namespace cairn::serve::http {
+namespace cairn::tls {
 
 namespace {
 
@@ -123,12 +123,12 @@ Status use_key(SSL_CTX* context, const std::string& path, const X509* certificat
 
 }  // namespace
 
-Result<std::shared_ptr<const Tls>> Tls::read(const std::string& certificate_path,
-                                             const std::string& key_path) {
+Result<std::shared_ptr<const ServerIdentity>> ServerIdentity::read(
+    const std::string& certificate_path, const std::string& key_path) {
   ERR_clear_error();
   SSL_CTX* const context = SSL_CTX_new(TLS_server_method());
   CHECK(context != nullptr);
-  const std::shared_ptr<const Tls> tls(new Tls(context));
+  const std::shared_ptr<const ServerIdentity> identity(new ServerIdentity(context));
   CHECK(SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1);
   // Of TLS 1.2; those of 1.3 are all like this.
   CHECK(SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1);
@@ -137,15 +137,15 @@ Result<std::shared_ptr<const Tls>> Tls::read(const std::string& certificate_path
   CAIRN_TRY(const Certificate certificate, use_chain(context, certificate_path));
   CAIRN_TRY(use_key(context, key_path, certificate.get(), certificate_path));
   ERR_clear_error();
-  return tls;
+  return identity;
 }
 
-Tls::~Tls() {
+ServerIdentity::~ServerIdentity() {
   SSL_CTX_free(context_);
 }
 
-ssl_st* Tls::new_session() const {
+ssl_st* ServerIdentity::new_session() const {
   return SSL_new(context_);
 }
 
-}  // namespace cairn::serve::http
+}  // namespace cairn::tls

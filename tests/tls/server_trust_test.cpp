@@ -1,20 +1,15 @@
 // `cairn run --server https://…`: whom it believes, and what it says of those whom it does not; to
 // these nothing is said.
-#include "client/server_trust.h"
+#include "tls/server_trust.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <thread>
 
 #include "tests/serve/certificates.h"
 #include "tests/serve/server_program.h"
 #include "tests/terminal_chat/terminal_program.h"
+#include "tests/tls/certificate_shower.h"
 
-namespace cairn::client::server_trust_test {
+namespace cairn::tls::server_trust_test {
 namespace {
 
 using cli::Finished;
@@ -27,55 +22,6 @@ using serve::Pair;
 using serve::ServerProgram;
 
 constexpr char kHere[] = "DNS:localhost,IP:127.0.0.1";
-
-// A server that shows any certificate, and hears what clients say then.
-class Shower {
- public:
-  explicit Shower(const Pair& pair) : context_(SSL_CTX_new(TLS_server_method())) {
-    EXPECT_EQ(SSL_CTX_use_certificate_chain_file(context_, pair.certificate.c_str()), 1);
-    EXPECT_EQ(SSL_CTX_use_PrivateKey_file(context_, pair.key.c_str(), SSL_FILETYPE_PEM), 1);
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(::listen(listener_, 4), 0);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { run(); });
-  }
-  ~Shower() {
-    ::shutdown(listener_, SHUT_RDWR);
-    thread_.join();
-    ::close(listener_);
-    SSL_CTX_free(context_);
-  }
-
-  std::string port() const { return std::to_string(port_); }
-  bool has_heard() const { return has_heard_; }
-
- private:
-  void run() {
-    ::signal(SIGPIPE, SIG_IGN);
-    for (;;) {
-      const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (client < 0) return;
-      SSL* const session = SSL_new(context_);
-      SSL_set_fd(session, client);
-      char byte = 0;
-      if (SSL_accept(session) == 1 && SSL_read(session, &byte, 1) == 1) has_heard_ = true;
-      SSL_free(session);
-      ::close(client);
-    }
-  }
-
-  SSL_CTX* context_;
-  int listener_ = -1;
-  uint16_t port_ = 0;
-  std::atomic<bool> has_heard_{false};
-  std::thread thread_;
-};
 
 Finished ask(const std::string& url, const std::string& authority) {
   std::vector<std::string> words = {"run", "--server", url, "-p", "What is the capital of France?"};
@@ -127,7 +73,7 @@ TEST(ServerTrust, OthersAreRefusedWithWhatWasExpectedAndFound) {
   };
   for (const Case& one : cases) {
     const Pair pair = make_pair_in(folder.path(), "server", one.terms);
-    const Shower server(pair);
+    const test::CertificateShower server(pair);
     const Finished asked = ask("https://localhost:" + server.port(), authority.certificate);
     EXPECT_NE(asked.err.find(one.expected), std::string::npos) << asked.err;
     EXPECT_EQ(asked.exit_code, 1);
@@ -137,7 +83,7 @@ TEST(ServerTrust, OthersAreRefusedWithWhatWasExpectedAndFound) {
   // The system's authorities know none of these; an address is another name.
   const Pair pair =
       make_pair_in(folder.path(), "server", {.names = "DNS:localhost", .authority = &authority});
-  const Shower server(pair);
+  const test::CertificateShower server(pair);
   const Finished unknown = ask("https://localhost:" + server.port(), "");
   EXPECT_NE(unknown.err.find("--cacert FILE names one of your own"), std::string::npos)
       << unknown.err;
@@ -168,4 +114,4 @@ TEST(ServerTrust, WrongUsesAreTold) {
 }
 
 }  // namespace
-}  // namespace cairn::client::server_trust_test
+}  // namespace cairn::tls::server_trust_test

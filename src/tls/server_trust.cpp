@@ -1,5 +1,5 @@
 // The checks are OpenSSL's; here they are switched on, and their failures put into words.
-#include "client/server_trust.h"
+#include "tls/server_trust.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 
-namespace cairn::client {
+namespace cairn::tls {
 
 namespace {
 
@@ -193,4 +193,4 @@ Status ServerTrust::refusal(ssl_st* session, const std::string& host) const {
               X509_verify_cert_error_string(code));
 }
 
-}  // namespace cairn::client
+}  // namespace cairn::tls
