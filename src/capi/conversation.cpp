@@ -178,7 +178,9 @@ Answer Conversation::make(MakeOrder::Extent extent) {
 
 Answer Conversation::start() {
   if (Answer checked = check_text(); checked.status != CAIRN_OK) return checked;
-  // What an answer's last token has left to be told is lost with a new answer.
+  // What an answer's last token has left to be told is lost with a new answer: its end would be
+  // taken for that of the new one, which still runs.
+  waiting_.clear();
   return make(MakeOrder::Extent::to_end);
 }
 

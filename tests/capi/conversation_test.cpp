@@ -278,6 +278,25 @@ TEST(Conversation, ForksAndSnapshotsOfAnswersGoOnAlike) {
   cairn_conversation_close(c);
 }
 
+// What is left to be told of an answer is not taken for the end of the one behind it.
+TEST(Conversation, AnAnswersEndIsNotThatOfTheNext) {
+  Opened opened(test::nano_path());
+  cairn_conversation* c = opened.conversation();
+  const auto prompt = opened.chat("What is the capital of Norway?");
+  test::set_greedy(opened.model, c, 2);
+  ASSERT_EQ(cairn_sync(c, prompt.data(), prompt.size(), nullptr, nullptr), CAIRN_OK);
+  cairn_event event = sized<cairn_event>();
+  for (int token = 0; token < 2; ++token) ASSERT_EQ(cairn_next(c, &event, nullptr), CAIRN_OK);
+  cairn_logits* row = nullptr;
+  ASSERT_EQ(cairn_logits_acquire(c, &row, nullptr), CAIRN_OK);
+  cairn_logits_release(row);
+  ASSERT_EQ(cairn_start(c, nullptr), CAIRN_OK);
+  for (int token = 0; token < 2; ++token) ASSERT_EQ(cairn_next(c, &event, nullptr), CAIRN_OK);
+  EXPECT_EQ(cairn_next(c, &event, nullptr), CAIRN_DONE);
+  EXPECT_EQ(tokens_of(c).size(), prompt.size() + 4);
+  cairn_conversation_close(c);
+}
+
 TEST(Conversation, MakesAnswersInTheBackground) {
   Opened opened(test::nano_path());
   cairn_conversation* both[] = {opened.conversation(), opened.conversation()};

@@ -186,8 +186,7 @@ void EngineArguments::add_store_to(command_line::Options& command) {
   command
       .add("--cache-disk-budget", disk_budget_,
            "largest size of that folder, such as 5G; default: a tenth of the disk, and 20 GiB at "
-           "most "
-           "where it is not lent to other machines")
+           "most where it is not lent to other machines")
       .takes("SIZE");
   command
       .add(
