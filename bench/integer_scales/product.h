@@ -189,6 +189,16 @@ struct PackedAt {
   }
 };
 
+// What both kinds of tiles begin with.
+template <class V, int R, int N>
+[[gnu::always_inline]] inline void clear(typename V::Ints (&sums)[N][R]) {
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) sums[n][r] = V::no_words();
+  }
+}
+
 // What both kinds of tiles end with: 256 columns' integers become f32.
 template <class V, class F, class Source, class Block, int R, int N>
 [[gnu::always_inline]] inline void add_floats(const Source& source, int first_lane, const Block& x,
@@ -275,11 +285,7 @@ struct ScaledTile {
   template <class Source>
   static void add(const Source& source, int first_lane, const Block& x, float* totals) {
     Ints sums[N][R];
-#pragma GCC unroll 8
-    for (int n = 0; n < N; ++n) {
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) sums[n][r] = V::no_words();
-    }
+    clear<V>(sums);
     for (int unit = 0; unit < kSuperUnits; ++unit) {
       source.template prefetch<kGroups>(unit);
       add_half<0>(source, unit, first_lane, x, sums);
@@ -311,11 +317,7 @@ struct WideTile {
 
   static void add(const Source& source, int first_lane, const Block& x, float* totals) {
     Ints sums[N][R];
-#pragma GCC unroll 8
-    for (int n = 0; n < N; ++n) {
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) sums[n][r] = V::no_words();
-    }
+    clear<V>(sums);
     for (int unit = 0; unit < kSuperUnits; ++unit) {
 #pragma GCC unroll 16
       for (int step = 0; step < 16; ++step) {

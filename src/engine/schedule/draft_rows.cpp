@@ -36,27 +36,40 @@ double DecodeTime::Entry::seconds() const {
 }
 
 void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
-  Table& table = tables_[size_of(sequences)];
-  const int64_t now = ++table.step_count;
-  Entry& entry = table.drafted[std::min(size_t(rows - sequences), kDraftedMax)];
-  if (rows > sequences && now - entry.learned_at > kStale) entry = {};
+  tables_[size_of(sequences)].learn(std::min(size_t(rows - sequences), kDraftedMax), seconds);
+}
+
+void DecodeTime::Table::learn(size_t drafts, double seconds) {
+  const int64_t now = ++step_count;
+  Entry& entry = drafted[drafts];
+  if (drafts > 0 && now - entry.learned_at > kStale) entry = {};
   entry.last[entry.count++ % Entry::kLast] = seconds;
   entry.learned_at = now;
+  // The least that a step of as many rows, or of more, has taken: the machine may hold a step up,
+  // but lets none go faster than it can.
+  known = {};
+  double of_more = std::numeric_limits<double>::infinity();
+  for (size_t row = drafted.size(); row-- > 0;) {
+    const bool is_stale = row > 0 && now - drafted[row].learned_at > kStale;
+    if (drafted[row].count == 0 || is_stale) continue;
+    known[row] = of_more = std::min(of_more, drafted[row].seconds());
+  }
+  size_t last = 0;
+  for (size_t row = 1; row < known.size(); ++row) {
+    if (known[row] == 0) continue;
+    if (!drafted[row].is_sure()) {
+      const double most = known[last] + kRowCostMost * known[0] * double(row - last);
+      known[row] = std::min(known[row], most);
+    }
+    last = row;
+  }
 }
 
 double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) const {
   const Table& table = tables_[size_of(sequences)];
+  const std::array<double, kDraftedMax + 1>& known = table.known;
   const size_t wanted = size_t(rows - sequences);
   if (table.drafted[0].count == 0 || wanted > kDraftedMax) return 0;
-  // Of a number of rows: the least that a step of as many, or of more, has taken; 0: not known. The
-  // machine may hold a step up, but lets none go faster than it can.
-  std::array<double, kDraftedMax + 1> known{};
-  double of_more = std::numeric_limits<double>::infinity();
-  for (size_t row = kDraftedMax + 1; row-- > 0;) {
-    const Entry& entry = table.drafted[row];
-    const bool is_stale = row > 0 && table.step_count - entry.learned_at > kStale;
-    if (entry.count > 0 && !is_stale) known[row] = of_more = std::min(of_more, entry.seconds());
-  }
   // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
   // little of the next.
   const double least = row_seconds > 0 ? row_seconds : kRowCost * known[0];
@@ -64,15 +77,10 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) 
   size_t last = 0;
   for (size_t row = 1; row <= kDraftedMax && last < wanted; ++row) {
     if (known[row] == 0) continue;
-    const bool is_sure = table.drafted[row].is_sure();
-    if (!is_sure) {
-      const double most = known[last] + kRowCostMost * known[0] * double(row - last);
-      known[row] = std::min(known[row], most);
-    }
     const double cost = (known[row] - known[last]) / double(row - last);
     // Between two that are known it may still be as cheap as they come: it is soon known, too.
     if (row > wanted) return known[last] + std::min(cost, least) * double(wanted - last);
-    if (row_seconds == 0 && is_sure) slope = std::max(cost, least);
+    if (row_seconds == 0 && table.drafted[row].is_sure()) slope = std::max(cost, least);
     last = row;
   }
   return wanted <= 2 * last + 2 ? known[last] + slope * double(wanted - last) : 0;

@@ -37,7 +37,11 @@ class DecodeTime {
   };
   struct Table {
     std::array<Entry, kDraftedMax + 1> drafted;  // The first one: without drafts.
+    // What follows from all of them: the seconds of a number of rows; 0: not known.
+    std::array<double, kDraftedMax + 1> known = {};
     int64_t step_count = 0;
+
+    void learn(size_t drafts, double seconds);
   };
   static size_t size_of(int32_t sequences);
 
