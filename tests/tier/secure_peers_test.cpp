@@ -1,12 +1,15 @@
 // Machines that lend each other records under TLS: who is not believed, or speaks none, is a miss
 // with a reason, and the bits are the same.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
 
+#include "base/machine/descriptor.h"
 #include "tests/serve/certificates.h"
 #include "tests/tier/shared_peers.h"
 #include "tests/tls/certificate_shower.h"
@@ -43,6 +46,13 @@ class SecurePeersTest : public test::SharedPeers {
     EXPECT_EQ(report.tier, "unreachable");
     EXPECT_GE(asked(*asker, Outcome::unreachable), 1u);
     EXPECT_FALSE(stats(*asker).is_open) << "the tier has done nothing";
+  }
+  // The lender's thread counts when it hears how the handshakes ended.
+  static void expect_a_stranger(Engine& lender) {
+    for (int look = 0; look < 500 && stats(lender).peer_strangers == 0; ++look) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_GE(stats(lender).peer_strangers, 1u);
   }
 
   Pair authority_ = make_pair_in(folder_.path(), "authority", {.is_authority = true});
@@ -84,12 +94,26 @@ TEST_P(SecurePeersTest, OthersCertificatesAreNotBelieved) {
     const Tokens whole = converse(*first);
     expect_unreached(secure_options(pair("second")), whole);
     EXPECT_EQ(stats(*first).lent_records, 0u);
-    // The lender's thread counts when it hears how the handshakes ended.
-    for (int look = 0; look < 500 && stats(*first).peer_strangers == 0; ++look) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_GE(stats(*first).peer_strangers, 1u);
+    expect_a_stranger(*first);
   }
+}
+
+// Who does not believe a certificate may leave so that the connection is reset: no byte tells of it.
+TEST_P(SecurePeersTest, WhoLeavesWithinTheHandshakesIsAStranger) {
+  Machine first = machine(secure_options(pair("first")));
+  const std::string address = first.port->address();
+  sockaddr_in there = {};
+  there.sin_family = AF_INET;
+  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  there.sin_port = htons(uint16_t(std::stoi(address.substr(address.rfind(':') + 1))));
+  {
+    const Descriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(client.number(), reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
+    const linger at_once = {.l_onoff = 1, .l_linger = 0};
+    const int socket = client.number();
+    ASSERT_EQ(::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  }
+  expect_a_stranger(*first);
 }
 
 // No machine begins with one; it may become so while the machine runs.
@@ -110,14 +134,14 @@ TEST_P(SecurePeersTest, PlainMachinesAndThoseUnderTlsDoNotMeet) {
   const Tokens whole = converse(*first);
   expect_unreached(peer_options(), whole);
   EXPECT_EQ(stats(*first).lent_records, 0u);
-  EXPECT_GE(stats(*first).peer_strangers, 1u);
+  expect_a_stranger(*first);
   first = {};
   server_.clear();
   Machine plain = machine(peer_options());
   ASSERT_EQ(converse(*plain), whole);
   expect_unreached(secure_options(pair("second")), whole);
   EXPECT_EQ(stats(*plain).lent_records, 0u);
-  EXPECT_GE(stats(*plain).peer_strangers, 1u);
+  expect_a_stranger(*plain);
 }
 
 // A file that was replaced is for connections that come.

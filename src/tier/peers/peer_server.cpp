@@ -219,12 +219,16 @@ void PeerServer::accept_all() {
 }
 
 void PeerServer::serve(Client& client, short events) {
-  if ((events & (POLLERR | POLLNVAL)) != 0) {
-    client.socket.close();
-    return;
-  }
+  if ((events & (POLLERR | POLLNVAL)) != 0) return hang_up(client);
   if (client.socket.may_receive(events)) receive(client);
   if (client.socket.is_open() && client.session.output_bytes() > 0) send(client);
+}
+
+// The other side has gone. One that does not believe this machine's certificate may leave with the
+// connection reset, which poll() reports as an error before any byte can be read.
+void PeerServer::hang_up(Client& client) {
+  strangers_ += uint64_t(!client.socket.has_begun());
+  client.socket.close();
 }
 
 void PeerServer::receive(Client& client) {
@@ -235,10 +239,7 @@ void PeerServer::receive(Client& client) {
   }
   std::array<std::byte, kReceivedMax> bytes;
   const std::optional<size_t> count = client.socket.receive(bytes);
-  if (!count) {
-    strangers_ += uint64_t(!client.socket.has_begun());
-    return client.socket.close();
-  }
+  if (!count) return hang_up(client);
   if (*count == 0) return;
   if (client.session.take(std::span(bytes).first(*count))) {
     // A stranger's time goes on.

@@ -83,6 +83,7 @@ class PeerServer : private PeerSession::Records {
   void wait();
   void accept_all();
   void serve(Client& client, short events);
+  void hang_up(Client& client);
   void receive(Client& client);
   void send(Client& client);
   void end_late_ones();
