@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -19,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/arena.h"
 #include "base/file.h"
+#include "base/machine/machine_memory.h"
 #include "bench/figures.h"
 #include "engine/drafted_answer.h"
 #include "engine/engine.h"
@@ -144,24 +143,27 @@ class ScriptedAnswer final : public DraftedAnswer {
   size_t done_ = 0;
 };
 
-// Where machines are virtual, the first use of a page that was free for a while may take a hundred
-// times as long as any later one. So what a run is going to use is used before.
-Status touch_memory() {
-  CAIRN_TRY(const Arena arena, Arena::reserve(size_t(768) << 20));
-  std::memset(arena.data(), 1, arena.size());
-  return Ok{};
-}
+// Where machines are virtual, the first use of a page that was free for some seconds may take a
+// hundred times as long as any later one: a state of a recurrent model, a dozen steps. So that many
+// states are used beforehand and stay, as far as a part of the machine's memory goes.
+constexpr size_t kStatesMost = 200;
+constexpr size_t kMemoryPart = 3;
 
 class Bench {
  public:
   // `text`: whose tokens the turns have.
   Bench(Engine* engine, const ModelText* text, std::string drafts)
-      : engine_(engine), text_(text), drafts_(std::move(drafts)), batch_(engine) {}
+      : engine_(engine), text_(text), drafts_(std::move(drafts)), batch_(engine) {
+    const memory::Layout& layout = engine->memory().layout();
+    if (layout.recurrent_group < 0) return;
+    const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
+    const size_t room = read_machine_memory().available_bytes / kMemoryPart;
+    engine->memory().keep_states_warm(int32_t(std::min(kStatesMost, room / state_bytes)));
+  }
 
   // One conversation; `drafts` empty: none.
   Result<Figures> run(const Turns& turns, std::string_view drafts, bool is_useless) {
     engine_->cache().clear();
-    CAIRN_TRY(touch_memory());
     session::Drafting drafting(engine_);
     session::DraftOrder order;
     CAIRN_TRY(order.choice, session::parse_draft_choice(drafts.empty() ? "off" : drafts));

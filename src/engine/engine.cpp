@@ -22,6 +22,9 @@ namespace cairn {
 
 namespace {
 
+// Of an engine that waits: what a conversation begins with.
+constexpr int32_t kStatesWarm = 2;
+
 // None where rows of answers are among them: these take as long for one token as for some.
 store::ComputedTokens prompt_tokens_of(std::span<const StepItem> items) {
   store::ComputedTokens prompt;
@@ -447,7 +450,7 @@ Status Engine::prepare_memory() {
   TraceSpan span(options_.trace, "engine", "load weights");
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
   stepper_.emplace(memory_.get(), &*cache_, runner_.get(), options_.trace);
-  if (!options_.pooling) memory_->keep_states_warm();
+  if (!options_.pooling) memory_->keep_states_warm(kStatesWarm);
   return Ok{};
 }
 

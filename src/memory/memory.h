@@ -124,7 +124,7 @@ class Memory {
   // Gives free blocks back to the system.
   void trim() { store_->trim(); }
   // See Store.
-  void keep_states_warm() { store_->keep_states_warm(); }
+  void keep_states_warm(int32_t count) { store_->keep_states_warm(count); }
   void expect_states(int32_t count) { store_->expect_states(count); }
 
  private:

@@ -183,8 +183,8 @@ void Store::trim_to_kept() {
   for (const auto& pool : pools_) pool->trim_to_kept();
 }
 
-void Store::keep_states_warm() {
-  if (has_states()) pool(layout_.recurrent_group).keep_warm(2);
+void Store::keep_states_warm(int32_t count) {
+  if (has_states()) pool(layout_.recurrent_group).keep_warm(count);
 }
 
 void Store::expect_states(int32_t count) {

@@ -82,9 +82,9 @@ class Store {
   size_t resident_bytes() const;
   void trim();
   void trim_to_kept();
-  // Keeps two states ready even where no sequence is open: what a conversation begins with, and
-  // what takes long to be cleared where states are large. They give way where room is needed.
-  void keep_states_warm();
+  // Keeps so many states ready even where no sequence is open, as large ones take long to be cleared.
+  // They give way where room is needed.
+  void keep_states_warm(int32_t count);
   // A step takes a state for each of so many sequences before it lets go of one: as many stay warm
   // while steps are that wide, so that none is cleared by the system anew.
   void expect_states(int32_t count);

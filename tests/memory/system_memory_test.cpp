@@ -231,7 +231,7 @@ TEST(SystemMemory, TwoStatesStayWarm) {
                      {.budget_bytes = 200 * kMiB, .context_tokens_max = 4096}, device)
           .value();
   EXPECT_EQ(memory->usage().warm_bytes, 0u);
-  memory->keep_states_warm();
+  memory->keep_states_warm(2);
   const size_t two_bytes = 64 * kMiB;
   EXPECT_EQ(memory->usage().warm_bytes, two_bytes);
   EXPECT_EQ(memory->usage().used_bytes(), 0u);
@@ -281,7 +281,7 @@ TEST(SystemMemory, AWideStepFindsItsStatesWarm) {
                      {.budget_bytes = 400 * kMiB, .context_tokens_max = 4096}, device)
           .value();
   const size_t state_bytes = 4 * kMiB;
-  memory->keep_states_warm();
+  memory->keep_states_warm(2);
   std::vector<Sequence> sequences;
   for (size_t index = 0; index < kSequences; ++index) {
     append(*memory, sequences.emplace_back(memory->new_sequence()), 1, false);
