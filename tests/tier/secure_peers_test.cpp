@@ -98,7 +98,7 @@ TEST_P(SecurePeersTest, OthersCertificatesAreNotBelieved) {
   }
 }
 
-// Who does not believe a certificate may leave so that the connection is reset: no byte tells of it.
+// Who does not believe a certificate may leave with the connection reset: no byte tells of it.
 TEST_P(SecurePeersTest, WhoLeavesWithinTheHandshakesIsAStranger) {
   Machine first = machine(secure_options(pair("first")));
   const std::string address = first.port->address();
