@@ -198,15 +198,6 @@ SandboxRules sandbox_rules(const ServeOptions& options) {
   return rules;
 }
 
-// Others borrow mostly what memory has forgotten: where nothing else is said, a folder that is lent
-// may have a tenth of its disk, also where that is more than 20 GiB.
-void give_room_to_lent_folder(const tier::PeerOptions& peers, EngineOptions& engine) {
-  if (peers.listen.empty() || engine.cache_dir.empty() || engine.cache_disk_budget != 0) return;
-  std::error_code error;
-  const std::filesystem::space_info disk = std::filesystem::space(engine.cache_dir, error);
-  if (!error) engine.cache_disk_budget = disk.capacity / 10;
-}
-
 serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
   serve::AppOptions app{.keys = std::move(keys),
                         .requests_max = options.requests_max,
@@ -408,7 +399,7 @@ Result<int> serve_model(const ServeOptions& given) {
     CAIRN_TRY(options.models.listed, list_all_models());
   }
   CAIRN_TRY(const bool is_sandboxed, enter_sandbox(options.sandbox, sandbox_rules(options)));
-  give_room_to_lent_folder(options.tier.peers, options.engine);
+  options.engine.is_cache_lent = !options.tier.peers.listen.empty();
   std::shared_ptr<tier::PeerServer> peers;
   if (!options.tier.peers.listen.empty()) {
     CAIRN_TRY(peers, tier::PeerServer::listen(options.tier));
