@@ -1,11 +1,11 @@
 // What a tier and a router make of many machines (docs/tier.md): reuse beside that of one machine
 // that forgets nothing, waiting, what is sent, and that nothing goes wrong when everything does.
-//   cluster_simulation [--nodes COUNT] [--seconds COUNT] [--seed SEED] [--peers] [--faults]
-//                      [--json] [--traffic]
-// Without --faults a row for each rule of the router, with and without a tier, or, with --peers,
-// for each way in which nodes share what they have under `cairn route` (--json: for a picture).
-// With it one run in which each fault happens once, run twice, and what has to hold then: the exit
-// status is 1 where it does not. --traffic prints what the made-up traffic looks like.
+//   cluster_simulation [--nodes COUNT] [--seconds COUNT] [--seed SEED] [--traffic]
+//                      [--peers | --folder GB | --json] [--faults]
+// A row for each rule of the router, with and without a tier; or for each way in which nodes share
+// what they have under `cairn route` (--json: for a picture), or for folders of one size. --faults:
+// one run in which each happens once, run twice, and what has to hold then: the exit status is 1
+// where it does not. --traffic prints what the made-up traffic looks like.
 #include <fmt/core.h>
 
 #include <chrono>
@@ -69,13 +69,16 @@ constexpr Way kTiers[] = {
     {"second use, room", tier::Publishing::second_use, 1e12},
     {"all, room for all", tier::Publishing::all, 1e12},
 };
-// Beside nodes that lend, for `cairn route` alone. A folder of 200 GB has 11,920 blocks.
+// Of 512 tokens of 32 KiB.
+constexpr double kBlockBytes = 512 * 32768;
+
+// Beside nodes that lend, for `cairn route` alone.
 constexpr Way kLoans[] = {
     {"none"},
     {"second use", tier::Publishing::second_use},
     {"lent", tier::Publishing::nothing, 64e9, true},
     {"lent, second use", tier::Publishing::second_use, 64e9, true},
-    {"lent, 200 GB folders", tier::Publishing::nothing, 64e9, true, 11920},
+    {"lent, 200 GB folders", tier::Publishing::nothing, 64e9, true, int32_t(200e9 / kBlockBytes)},
 };
 
 ClusterFigures simulate(const std::vector<Ask>& asks, const TrafficOptions& traffic, Policy policy,
@@ -91,12 +94,14 @@ ClusterFigures simulate(const std::vector<Ask>& asks, const TrafficOptions& traf
                           .seed = traffic.seed});
 }
 
-void compare(const std::vector<Ask>& asks, const TrafficOptions& traffic, bool has_peers) {
+// `ways` under each of the router's rules, or under that of `cairn route` alone.
+void compare(const std::vector<Ask>& asks, const TrafficOptions& traffic, std::span<const Way> ways,
+             bool has_peers) {
   print_head();
   ClusterFigures figures;
   for (const Policy policy : kPolicies) {
     if (has_peers && policy != Policy::cost) continue;
-    for (const Way& way : has_peers ? std::span(kLoans) : std::span(kTiers)) {
+    for (const Way& way : ways) {
       figures = simulate(asks, traffic, policy, way);
       print_row(name_of(policy), way.name, figures, traffic.seconds);
     }
@@ -177,6 +182,7 @@ bool try_faults(const std::vector<Ask>& asks, const TrafficOptions& traffic, boo
 
 int main(int argument_count, char** arguments) {
   TrafficOptions traffic;
+  double folder_gb = 0;
   bool has_faults = false, has_peers = false, is_told = false, shows_traffic = false;
   for (int index = 1; index < argument_count; ++index) {
     const std::string_view argument = arguments[index];
@@ -189,6 +195,10 @@ int main(int argument_count, char** arguments) {
       is_told = true;
     } else if (argument == "--traffic") {
       shows_traffic = true;
+    } else if (argument == "--folder" && parse(value, folder_gb) && folder_gb > 0 &&
+               folder_gb < 10000) {
+      has_peers = true;
+      ++index;
     } else if (argument == "--nodes" && parse(value, traffic.nodes) && traffic.nodes > 0 &&
                traffic.nodes < 60000) {
       ++index;
@@ -199,7 +209,7 @@ int main(int argument_count, char** arguments) {
     } else {
       fmt::print(stderr,
                  "usage: cluster_simulation [--nodes COUNT] [--seconds COUNT] "
-                 "[--seed SEED] [--peers] [--faults] [--json] [--traffic]\n");
+                 "[--seed SEED] [--traffic] [--peers | --folder GB | --json] [--faults]\n");
       return 2;
     }
   }
@@ -211,10 +221,15 @@ int main(int argument_count, char** arguments) {
   if (has_faults) {
     return try_faults(asks, traffic, has_peers) ? 0 : 1;
   }
+  const Way of_folder{.name = "lent, such folders",
+                      .has_peers = true,
+                      .folder_blocks = int32_t(folder_gb * 1e9 / kBlockBytes)};
   if (is_told) {
     tell(asks, traffic);
+  } else if (has_peers) {
+    compare(asks, traffic, folder_gb > 0 ? std::span(&of_folder, 1) : std::span(kLoans), true);
   } else {
-    compare(asks, traffic, has_peers);
+    compare(asks, traffic, kTiers, false);
   }
   return 0;
 }

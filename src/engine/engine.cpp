@@ -499,6 +499,7 @@ Status Engine::open_store() {
   if (!has_any || options_.pooling) return Ok{};
   SequenceStore::Options options{.disk = {.path = options_.cache_dir,
                                           .budget_bytes = options_.cache_disk_budget,
+                                          .is_lent = options_.is_cache_lent,
                                           .calls = options_.cache_calls},
                                  .open_tier = options_.open_tier,
                                  .model = file_->name().substr(file_->name().rfind('/') + 1),

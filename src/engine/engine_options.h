@@ -115,9 +115,11 @@ struct EngineOptions {
   // LoRA adapters that requests may select; these scales are the default.
   std::vector<AdapterChoice> adapters;
   // A folder where finished turns survive the process (docs/store.md); empty: none. Made where it
-  // is missing. `cache_disk_budget`: bytes at most; 0: 20 GiB or a tenth of the disk.
+  // is missing. `cache_disk_budget`: bytes at most; 0: a tenth of the disk, and 20 GiB at most
+  // where it is not lent to other machines.
   std::string cache_dir;
   uint64_t cache_disk_budget = 0;
+  bool is_cache_lent = false;
   // A store that several machines share (docs/tier.md); null: none.
   store::OpenTier open_tier;
   // Of about so many sequences that are loaded from there one is computed again while the engine is

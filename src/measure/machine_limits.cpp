@@ -19,7 +19,6 @@ namespace cairn::measure {
 namespace {
 
 constexpr size_t kReadBytes = size_t(256) << 20;
-constexpr size_t kRuns = 12;
 
 double seconds_now(clockid_t clock) {
   timespec now;
@@ -30,16 +29,16 @@ double seconds_now(clockid_t clock) {
 // Other programs only ever add time, so that the fast runs count; but not the one that was lucky.
 // One thread alone is measured by the time that it ran itself.
 template <class F>
-double best_seconds(ThreadPool& threads, const F& run) {
+double best_seconds(ThreadPool& threads, size_t run_count, const F& run) {
   const clockid_t clock = threads.thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   std::vector<double> seconds;
-  for (size_t repeat = 0; repeat < kRuns; ++repeat) {
+  for (size_t repeat = 0; repeat < run_count; ++repeat) {
     const double start = seconds_now(clock);
     run();
     seconds.push_back(seconds_now(clock) - start);
   }
   std::sort(seconds.begin(), seconds.end());
-  return seconds[kRuns / 6];
+  return seconds[run_count / 6];
 }
 
 #if defined(__x86_64__)
@@ -157,24 +156,22 @@ PeakLoop float_loop(IsaLevel isa, bool bf16) {
   return {&fmas_avx512, 2.0 * 16 * kFused};
 }
 
-double peak(ThreadPool& threads, const PeakLoop& measured) {
+double peak(ThreadPool& threads, size_t run_count, const PeakLoop& measured) {
   if (measured.loop == nullptr) return 0;
   const double seconds =
-      best_seconds(threads, [&] { threads.run([&](int) { measured.loop(kTurns); }); });
+      best_seconds(threads, run_count, [&] { threads.run([&](int) { measured.loop(kTurns); }); });
   return measured.ops_per_turn * double(kTurns) * threads.thread_count() / seconds;
 }
 #endif
 
-}  // namespace
-
-double read_bandwidth(ThreadPool& threads) {
+double read_bandwidth(ThreadPool& threads, size_t run_count) {
   Result<Arena> reserved = Arena::reserve(kReadBytes);
   if (!reserved) return 0;
   const Arena arena = std::move(reserved).value();
   std::memset(arena.data(), 1, kReadBytes);
   std::vector<uint64_t> sums(size_t(threads.thread_count()) * 8);
   const size_t share = kReadBytes / 64 / size_t(threads.thread_count()) * 8;
-  const double seconds = best_seconds(threads, [&] {
+  const double seconds = best_seconds(threads, run_count, [&] {
     threads.run([&](int worker) {
       const auto* words = reinterpret_cast<const uint64_t*>(arena.data()) + size_t(worker) * share;
       uint64_t parts[8] = {};
@@ -189,12 +186,14 @@ double read_bandwidth(ThreadPool& threads) {
   return double(share * 8 * size_t(threads.thread_count())) / seconds;
 }
 
+}  // namespace
+
 MachineLimits measure_limits(ThreadPool& threads, [[maybe_unused]] IsaLevel isa,
-                             [[maybe_unused]] bool bf16) {
-  MachineLimits limits{.read_bytes_per_second = read_bandwidth(threads)};
+                             [[maybe_unused]] bool bf16, size_t run_count) {
+  MachineLimits limits{.read_bytes_per_second = read_bandwidth(threads, run_count)};
 #if defined(__x86_64__)
-  limits.integer_ops_per_second = peak(threads, integer_loop(isa));
-  limits.float_ops_per_second = peak(threads, float_loop(isa, bf16));
+  limits.integer_ops_per_second = peak(threads, run_count, integer_loop(isa));
+  limits.float_ops_per_second = peak(threads, run_count, float_loop(isa, bf16));
 #endif
   return limits;
 }

@@ -3,6 +3,8 @@
 // one thread calls; the pool's threads work inside a call.
 #pragma once
 
+#include <cstddef>
+
 #include "base/cpu_features.h"
 #include "base/threads.h"
 
@@ -15,10 +17,12 @@ struct MachineLimits {
   double float_ops_per_second = 0;    // f32, fused; or of pairs of bf16, summed up in f32.
 };
 
-// Nearly the best of many short runs. With `bf16`, floats are multiplied as these.
-// REQUIRES of bf16: the machine has AVX512_BF16.
-MachineLimits measure_limits(ThreadPool& threads, IsaLevel isa, bool bf16 = false);
+// So many short runs, of which nearly the best counts: all that there is time for, or as few as say
+// something of this moment.
+inline constexpr size_t kThoroughRuns = 12, kBriefRuns = 3;
 
-double read_bandwidth(ThreadPool& threads);
+// With `bf16`, floats are multiplied as these. REQUIRES of bf16: the machine has AVX512_BF16.
+MachineLimits measure_limits(ThreadPool& threads, IsaLevel isa, bool bf16 = false,
+                             size_t run_count = kThoroughRuns);
 
 }  // namespace cairn::measure

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
+#include <thread>
+#include <utility>
 
 #include "base/machine/machine_memory.h"
+#include "base/threads/start_thread.h"
 
 namespace cairn::measure {
 
@@ -15,21 +17,29 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Result<MachineLimits> limits_for(const EngineOptions& options) {
-  IsaLevel isa = best_isa(detect_cpu_features());
+Result<LimitMeter> LimitMeter::start(const EngineOptions& options) {
+  LimitMeter meter;
+  meter.isa_ = best_isa(detect_cpu_features());
   Result<IsaLevel> wanted = parse_isa(options.isa);
-  if (wanted) isa = std::min(isa, *wanted);
-  CAIRN_TRY(
-      const std::unique_ptr<ThreadPool> threads,
-      ThreadPool::start(options.thread_count > 0 ? options.thread_count : usable_core_count()));
-  const bool bf16 = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
-  return measure_limits(*threads, isa, bf16);
+  if (wanted) meter.isa_ = std::min(meter.isa_, *wanted);
+  meter.has_bf16_ = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
+  CAIRN_TRY(meter.threads_, ThreadPool::start(options.thread_count > 0 ? options.thread_count
+                                                                       : usable_core_count()));
+  return meter;
 }
 
-Result<SpeedReport> measure_start(const EngineOptions& options,
-                                  FunctionRef<Result<Engine*>()> load) {
+Result<MachineLimits> LimitMeter::measure(size_t run_count) {
+  MachineLimits limits;
+  CAIRN_TRY(std::thread thread, start_thread("the thread that measures the machine", [&] {
+              limits = measure_limits(*threads_, isa_, has_bf16_, run_count);
+            }));
+  thread.join();
+  return limits;
+}
+
+Result<SpeedReport> measure_start(LimitMeter& limits, FunctionRef<Result<Engine*>()> load) {
   SpeedReport report;
-  CAIRN_TRY(report.limits, limits_for(options));
+  CAIRN_TRY(report.limits, limits.measure());
   const Clock::time_point start = Clock::now();
   CAIRN_TRY(Engine* const engine, load());
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -31,16 +31,19 @@ double seconds_since(Clock::time_point start) {
 
 class Meter {
  public:
-  Meter(Engine& engine, const MachineLimits& limits, const SpeedWork& work)
-      : engine_(engine), limits_(limits), work_(work) {}
+  Meter(Engine& engine, const SpeedWork& work) : engine_(engine), work_(work) {}
 
-  Result<std::vector<SpeedRow>> measure() {
+  Result<std::vector<SpeedRow>> measure(MeasureLimits limits) {
     for (const int32_t depth : work_.depths) {
       CAIRN_TRY(read_pasts(depth));
       const size_t first_row = rows_.size();
       add_rows(depth);
       for (int32_t round = 0; round < work_.round_count; ++round) {
-        for (size_t row = first_row; row < rows_.size(); ++row) CAIRN_TRY(add_samples(rows_[row]));
+        for (size_t row = first_row; row < rows_.size(); ++row) {
+          CAIRN_TRY(const MachineLimits now, limits());
+          CAIRN_TRY(add_samples(rows_[row]));
+          rows_[row].limits.resize(rows_[row].samples.size(), limit_of(rows_[row], now));
+        }
       }
     }
     return std::move(rows_);
@@ -129,8 +132,16 @@ class Meter {
     const StepCosts costs =
         step_costs(engine_.runner().plans(engine_.default_selection().variant()).step,
                    engine_.memory().layout(), shape);
-    row.least_seconds += least_seconds(costs, limits_);
     row.costs += costs;
+    row.steps.push_back(costs);
+  }
+
+  // Tokens a second.
+  static double limit_of(const SpeedRow& row, const MachineLimits& limits) {
+    double seconds = 0;
+    for (const StepCosts& step : row.steps) seconds += least_seconds(step, limits);
+    const int32_t token_count = row.prompt_tokens > 0 ? row.prompt_tokens : row.batch;
+    return seconds > 0 ? token_count / seconds : 0;
   }
 
   Status add_samples(SpeedRow& row) {
@@ -199,7 +210,6 @@ class Meter {
   }
 
   Engine& engine_;
-  const MachineLimits& limits_;
   const SpeedWork& work_;
   std::vector<Sequence> pasts_;
   std::vector<SpeedRow> rows_;
@@ -223,8 +233,15 @@ double SpeedRow::tokens_per_second() const {
 }
 
 double SpeedRow::limit_tokens_per_second() const {
-  const int32_t token_count = prompt_tokens > 0 ? prompt_tokens : batch;
-  return least_seconds > 0 ? token_count / least_seconds : 0;
+  return median(limits);
+}
+
+double SpeedRow::share_of_limit() const {
+  std::vector<double> shares;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    shares.push_back(limits[i] > 0 ? samples[i] / limits[i] : 0);
+  }
+  return median(std::move(shares));
 }
 
 int32_t context_tokens(const SpeedWork& work) {
@@ -237,18 +254,17 @@ int32_t output_count(const SpeedWork& work) {
   return *std::max_element(work.batches.begin(), work.batches.end());
 }
 
-Result<std::vector<SpeedRow>> measure_speed(Engine& engine, const MachineLimits& limits,
+Result<std::vector<SpeedRow>> measure_speed(Engine& engine, MeasureLimits limits,
                                             const SpeedWork& work) {
-  return Meter(engine, limits, work).measure();
+  return Meter(engine, work).measure(limits);
 }
 
 Result<double> time_one_token(Engine& engine) {
   const SpeedWork work;
-  const MachineLimits limits;
   Sequence sequence = engine.memory().new_sequence();
   RandomStream random(kPromptStream, 0, 0);
   const Clock::time_point start = Clock::now();
-  CAIRN_TRY(Meter(engine, limits, work).read(sequence, 1, random, true));
+  CAIRN_TRY(Meter(engine, work).read(sequence, 1, random, true));
   return seconds_since(start);
 }
 

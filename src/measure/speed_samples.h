@@ -1,13 +1,15 @@
 // Times an engine: prompts read and tokens decoded after a prefix of some length, alone and in
 // batches. A prefix is read once; each sample begins with a fork of it, so that all samples of a
 // figure start from the same place. Samples of all figures take turns, so that changes in the
-// machine's speed affect them alike. Knows no files, no tables. Thread rule: the engine's thread.
+// machine's speed affect them alike; and since its limits change with it, each is compared with
+// what was measured just before. Knows no files, no tables. Thread rule: the engine's thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "measure/machine_limits.h"
@@ -33,12 +35,15 @@ struct SpeedRow {
   int32_t depth = 0;
   int32_t batch = 1;
   std::vector<double> samples;              // Tokens a second.
+  std::vector<double> limits;               // What the machine would have allowed, of each.
   std::vector<double> first_token_seconds;  // Of prompts: from its start to its first new token.
-  StepCosts costs;           // Of the whole prompt; of a step in the middle of decoding.
-  double least_seconds = 0;  // For these costs.
+  std::vector<StepCosts> steps;             // Of the prompt; or one in the middle of decoding.
+  StepCosts costs;                          // All of them together.
 
-  double tokens_per_second() const;        // The median.
-  double limit_tokens_per_second() const;  // What the machine would allow.
+  // Medians, each of its own: that of the shares is not the quotient of the others.
+  double tokens_per_second() const;
+  double limit_tokens_per_second() const;
+  double share_of_limit() const;
 };
 
 double median(std::vector<double> values);
@@ -47,9 +52,10 @@ double median(std::vector<double> values);
 int32_t context_tokens(const SpeedWork& work);
 int32_t output_count(const SpeedWork& work);
 
-// Rows by depth: first the prompts, then the batches, as they are listed. Errors: memory_full,
-// cancelled.
-Result<std::vector<SpeedRow>> measure_speed(Engine& engine, const MachineLimits& limits,
+// Rows by depth: first the prompts, then the batches, as they are listed. `limits` is asked before
+// each row's part of a round. Errors: those of `limits`, memory_full, cancelled.
+using MeasureLimits = FunctionRef<Result<MachineLimits>()>;
+Result<std::vector<SpeedRow>> measure_speed(Engine& engine, MeasureLimits limits,
                                             const SpeedWork& work);
 
 // Seconds until the engine has the logits after a prompt of one token.

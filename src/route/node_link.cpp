@@ -27,8 +27,10 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/threads/blocked_signals.h"
+#include "route/connection_headers.h"
 #include "route/reply_figures.h"
 #include "route/wire.h"
+#include "serve/http/ascii.h"
 #include "serve/refusal.h"
 
 namespace cairn::route {
@@ -50,18 +52,8 @@ constexpr int kHeadBytesMax = 64 << 10;
 // Checks for which a node that does not tell its metrics is not asked for them again.
 constexpr int kChecksWithoutMetrics = 60;
 
-// What is about a connection, or made anew.
-constexpr std::string_view kOwnHeaders[] = {"connection",
-                                            "keep-alive",
-                                            "proxy-authenticate",
-                                            "proxy-authorization",
-                                            "te",
-                                            "trailer",
-                                            "transfer-encoding",
-                                            "upgrade",
-                                            "content-length",
-                                            "content-type",
-                                            "x-content-type-options",
+// Made anew for whoever asked.
+constexpr std::string_view kOwnHeaders[] = {"content-type", "x-content-type-options",
                                             "x-request-id"};
 
 // What passes between the link's thread and the connection's.
@@ -195,14 +187,12 @@ template <class Fields>
 http::ReplyHead head_of(const Fields& fields, int status) {
   http::ReplyHead head{.status = status, .content_type = ""};
   for (const auto& field : fields) {
-    std::string name(field.name_string().data(), field.name_string().size());
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+    std::string name = http::lower({field.name_string().data(), field.name_string().size()});
     std::string value(field.value().data(), field.value().size());
     if (name == "content-type") head.content_type = value;
-    const bool is_own =
-        std::find(std::begin(kOwnHeaders), std::end(kOwnHeaders), name) != std::end(kOwnHeaders);
-    if (!is_own) head.headers.push_back({std::move(name), std::move(value)});
+    if (is_passed_on(name, kOwnHeaders)) {
+      head.headers.push_back({std::move(name), std::move(value)});
+    }
   }
   return head;
 }

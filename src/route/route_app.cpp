@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
+#include "route/connection_headers.h"
 #include "serve/http/request_id.h"
 #include "serve/refusal.h"
 
@@ -16,26 +16,10 @@ using serve::Refusal;
 
 namespace {
 
-// What is about a connection; what a browser says of itself, which was looked at here; and what is
-// said anew.
-constexpr std::string_view kOwnHeaders[] = {"connection",
-                                            "keep-alive",
-                                            "proxy-connection",
-                                            "proxy-authenticate",
-                                            "proxy-authorization",
-                                            "te",
-                                            "trailer",
-                                            "transfer-encoding",
-                                            "upgrade",
-                                            "content-length",
-                                            "expect",
-                                            "host",
-                                            "origin",
-                                            "sec-fetch-site",
-                                            "sec-fetch-mode",
-                                            "sec-fetch-dest",
-                                            "x-request-id",
-                                            "x-cairn-affinity"};
+// What a browser says of itself, which was looked at here; and what is said anew.
+constexpr std::string_view kOwnHeaders[] = {
+    "expect",         "host",           "origin",       "sec-fetch-site",
+    "sec-fetch-mode", "sec-fetch-dest", "x-request-id", "x-cairn-affinity"};
 
 std::unique_ptr<http::Reply> preflight() {
   http::ReplyHead reply{.status = 204, .content_type = ""};
@@ -117,11 +101,9 @@ std::unique_ptr<http::Reply> RouteApp::answer(http::Request& request) {
               .target = target_of(head)};
   std::string clients;
   for (const http::Header& header : head.headers) {
-    const bool is_dropped = std::find(std::begin(kOwnHeaders), std::end(kOwnHeaders),
-                                      header.name) != std::end(kOwnHeaders);
     if (header.name == "x-forwarded-for") {
       clients += header.value + ", ";
-    } else if (!is_dropped) {
+    } else if (is_passed_on(header.name, kOwnHeaders)) {
       order.headers.push_back(header);
     }
   }

@@ -37,7 +37,9 @@ DiskStore::DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options
       now_ns_(options.now_ns ? options.now_ns : std::function<int64_t()>(system_now_ns)),
       budget_bytes_(options.budget_bytes) {
   const uint64_t disk = uint64_t(std::max<int64_t>(folder_->disk_bytes(), 0));
-  if (budget_bytes_ == 0) budget_bytes_ = std::min(20 * kGiB, disk / 10);
+  if (budget_bytes_ == 0) {
+    budget_bytes_ = options.is_lent ? disk / 10 : std::min(20 * kGiB, disk / 10);
+  }
   free_bytes_min_ = options.free_bytes_min.value_or(std::min(kGiB, disk / 20));
 }
 

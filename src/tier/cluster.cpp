@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/text/byte_text.h"
+
 namespace cairn::tier {
 namespace {
 
@@ -48,11 +50,9 @@ Result<SlotRange> read_range(const Reply& line) {
   if (first < 0 || last < first || last >= kSlots) return wrong_slots("slots below 16384");
   const std::vector<Reply>& server = items[2].items;
   if (server.size() < 2 || server[1].kind != Kind::number) return wrong_slots("a host and a port");
-  const std::string_view host(reinterpret_cast<const char*>(server[0].bytes.data()),
-                              server[0].bytes.size());
   return SlotRange{.first = int32_t(first),
                    .last = int32_t(last),
-                   .server = fmt::format("{}:{}", host, server[1].number)};
+                   .server = fmt::format("{}:{}", as_text(server[0].bytes), server[1].number)};
 }
 
 }  // namespace

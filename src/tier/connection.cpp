@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/constant_time.h"
+#include "base/text/byte_text.h"
 
 namespace cairn::tier {
 namespace {
@@ -16,10 +17,6 @@ namespace {
 constexpr size_t kBufferBytes = size_t(256) << 10;
 // Words are put together; a payload is sent as it lies.
 constexpr size_t kTogetherBytes = 4096;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
 
 }  // namespace
 
@@ -87,20 +84,20 @@ Result<ExpectedReply> Connection::send(std::span<const std::string_view> words, 
                                                       .sent_at = Clock::now(),
                                                       .came_at = {}});
   const auto write_all = [&]() -> Status {
-    if (parts.empty()) return wire_->write(bytes_of(text), deadline);
+    if (parts.empty()) return wire_->write(bytes_of_text(text), deadline);
     size_t size = 0;
     for (const std::span<const std::byte>& part : parts) size += part.size();
     text += fmt::format("${}\r\n", size);
     for (const std::span<const std::byte>& part : parts) {
       if (part.size() <= kTogetherBytes) {
-        text.append(reinterpret_cast<const char*>(part.data()), part.size());
+        text += as_text(part);
         continue;
       }
-      CAIRN_TRY(wire_->write(bytes_of(std::exchange(text, {})), deadline));
+      CAIRN_TRY(wire_->write(bytes_of_text(std::exchange(text, {})), deadline));
       CAIRN_TRY(wire_->write(part, deadline));
     }
     text += "\r\n";
-    return wire_->write(bytes_of(text), deadline);
+    return wire_->write(bytes_of_text(text), deadline);
   };
   if (Status written = write_all(); !written) {
     is_broken_ = true;

@@ -63,7 +63,7 @@ class PlaceRecord : public store::OpenRecord {
     }
     if (is_busy(reply)) {
       place_->lose(Outcome::busy);
-      return fail(ErrorCode::io, "tier: {}", reply.text.substr(0, 100));
+      return refusal(reply);
     }
     if (reply.kind == Reply::Kind::nothing) {
       place_->lose(Outcome::incomplete);
@@ -192,9 +192,7 @@ Result<std::optional<store::Match>> PlaceReader::read_manifest(const Question& q
     why = Outcome::busy;
     return std::optional<store::Match>();
   }
-  if (reply.kind == Reply::Kind::error) {
-    return fail(ErrorCode::io, "tier: {}", reply.text.substr(0, 100));
-  }
+  if (reply.kind == Reply::Kind::error) return refusal(reply);
   if (is_lost(reply) || reply.kind != Reply::Kind::bytes) {
     why = Outcome::incomplete;
     return std::optional<store::Match>();

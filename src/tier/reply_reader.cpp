@@ -23,6 +23,10 @@ bool read_number(std::string_view text, int64_t& number) {
 
 }  // namespace
 
+Error refusal(const Reply& reply) {
+  return fail(ErrorCode::io, "tier: {}", reply.text.substr(0, 100));
+}
+
 void ReplyReader::begin(size_t bytes_max, size_t items_max) {
   stage_ = Stage::line;
   bytes_max_ = bytes_max;

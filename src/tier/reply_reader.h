@@ -34,6 +34,9 @@ struct Reply {
   bool operator==(const Reply&) const = default;
 };
 
+// Of a reply that is not what was asked for: what the server says.
+Error refusal(const Reply& reply);
+
 class ReplyReader {
  public:
   // Of the line of a text, an error, a number or a length.

@@ -9,17 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/byte_text.h"
+
 namespace cairn::tier {
 namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
 
 // A new secret begins anew: what was written with the old one is not found, and goes by itself.
 std::string beginning_of_keys(const std::string& secret) {
   if (secret.empty()) return "c1:";
-  return "c1:" + hex_of(keyed_digest(secret, bytes_of("cairn tier keys"), {})).substr(0, 8) + ":";
+  return "c1:" + hex_of(keyed_digest(secret, bytes_of_text("cairn tier keys"), {})).substr(0, 8) +
+         ":";
 }
 
 }  // namespace
@@ -69,7 +68,7 @@ Sha256Digest Secret::seal_of(const Sha256Digest& name,
 }
 
 Sha256Digest Secret::seal_of(std::string_view key, std::span<const std::byte> value) const {
-  return keyed_digest(secret_, bytes_of(key), value);
+  return keyed_digest(secret_, bytes_of_text(key), value);
 }
 
 // A name for each side: nobody's proof is the other one's.
@@ -80,7 +79,7 @@ Sha256Digest Secret::proof_of(Side side, const Sha256Digest& asker,
   std::ranges::copy(std::as_bytes(std::span(lender)), numbers.begin() + sizeof(Sha256Digest));
   const std::string_view name =
       side == Side::lender ? "cairn peer, who lends" : "cairn peer, who asks";
-  return keyed_digest(secret_, bytes_of(name), numbers);
+  return keyed_digest(secret_, bytes_of_text(name), numbers);
 }
 
 Sha256Digest new_number() {

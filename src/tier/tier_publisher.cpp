@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text/byte_text.h"
 #include "base/threads/background_thread.h"
 #include "base/threads/start_thread.h"
 #include "base/trace/moving_average.h"
@@ -27,10 +28,6 @@ constexpr size_t kDigestsMax = 65536;
 
 uint64_t bytes_of(const std::unique_ptr<store::Snapshot>& snapshot) {
   return snapshot->payload_bytes();
-}
-
-Error refusal(const Reply& reply) {
-  return fail(ErrorCode::io, "tier: {}", reply.text.substr(0, 100));
 }
 
 }  // namespace
@@ -393,7 +390,7 @@ Result<bool> TierPublisher::send_record(const store::EncodedRecord& record) {
 Status TierPublisher::send_pointers(const store::Chain& chain, int32_t length,
                                     const Sha256Digest& name) {
   const int32_t link_count = length / store::kChainTokens;
-  const std::string_view value(reinterpret_cast<const char*>(name.data()), name.size());
+  const std::string_view value = as_text(std::as_bytes(std::span(name)));
   {
     const std::string key = tier_->key_of(kEndKey, chain.key_at(length));
     const std::string kept = tier_->kept_ms();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text/byte_text.h"
 #include "tier/lease.h"
 #include "tier/peers/peer_server.h"
 
@@ -141,9 +142,7 @@ Result<std::vector<TierSource::Pointer>> TierSource::ask_pointers(
   std::vector<Pointer> found;
   const auto come = [&](const PendingReply& pending) -> Result<const Reply*> {
     CAIRN_TRY(const Reply* const reply, home_->questions().wait(pending, deadline));
-    if (reply->kind == Reply::Kind::error) {
-      return fail(ErrorCode::io, "tier: {}", reply->text.substr(0, 100));
-    }
+    if (reply->kind == Reply::Kind::error) return refusal(*reply);
     return home_->is_lost(*reply) ? nullptr : reply;
   };
   for (size_t index = 0; index < asked.size(); ++index) {
@@ -264,8 +263,7 @@ Result<milliseconds> TierSource::wait_for_lease(const Question& question, const 
   const std::string kept = fmt::format("{}", std::clamp(length, kLeaseMin, kLeaseMax).count());
   const std::vector<std::byte> lease =
       encode(lease_of(tier_->node(), chain, int32_t(question.prompt.size())));
-  const std::string_view value(reinterpret_cast<const char*>(lease.data()), lease.size());
-  const std::array<std::string_view, 6> words = {"SET", key, value, "NX", "PX", kept};
+  const std::array<std::string_view, 6> words = {"SET", key, as_text(lease), "NX", "PX", kept};
   CAIRN_TRY(const Reply reply, home_->questions().ask(words, 0, deadline));
   if (reply.kind != Reply::Kind::nothing) return milliseconds(0);  // Ours, or nobody can tell.
   return weigh_lease(question, chain, key, deadline);

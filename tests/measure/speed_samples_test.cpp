@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/threads.h"
 #include "measure/speed_report.h"
 #include "synth/synth.h"
 #include "tests/scratch_folder.h"
@@ -30,12 +32,14 @@ std::unique_ptr<Engine> load(const ScratchFolder& folder, const synth::SynthShap
   return Engine::load(gguf::File::open(path).value(), options).value();
 }
 
+constexpr MachineLimits kLimits{
+    .read_bytes_per_second = 1e9, .integer_ops_per_second = 1e9, .float_ops_per_second = 1e9};
+
 std::vector<SpeedRow> rows_of(const synth::SynthShape& shape, const SpeedWork& work) {
   const ScratchFolder folder;
   const auto engine = load(folder, shape, work);
-  const MachineLimits limits{
-      .read_bytes_per_second = 1e9, .integer_ops_per_second = 1e9, .float_ops_per_second = 1e9};
-  auto rows = measure_speed(*engine, limits, work);
+  auto rows = measure_speed(
+      *engine, [] { return kLimits; }, work);
   EXPECT_TRUE(rows) << rows.error().message;
   return std::move(rows).value();
 }
@@ -64,17 +68,75 @@ TEST(SpeedSamples, CountsWhatATokenReads) {
   EXPECT_DOUBLE_EQ(decode.costs.kv_bytes, 2.0 * 101 * 2 * 2 * 32 * 2);
   EXPECT_DOUBLE_EQ(decode.costs.float_ops, 2.0 * 4 * 4 * 32 * 101);
   EXPECT_EQ(decode.costs.state_bytes, 0);
-  EXPECT_DOUBLE_EQ(decode.limit_tokens_per_second(), 1 / decode.least_seconds);
+  EXPECT_DOUBLE_EQ(decode.limit_tokens_per_second(), 1 / least_seconds(decode.costs, kLimits));
   // Four sequences read weights and their common past once.
   const SpeedRow& batch = rows[5];
   EXPECT_DOUBLE_EQ(batch.costs.weight_bytes, (weights + 4 * 128) * 34 / 32);
   EXPECT_DOUBLE_EQ(batch.costs.kv_bytes, 2.0 * (100 + 4) * 2 * 2 * 32 * 2);
-  EXPECT_DOUBLE_EQ(batch.limit_tokens_per_second(), 4 / batch.least_seconds);
+  EXPECT_DOUBLE_EQ(batch.limit_tokens_per_second(), 4 / least_seconds(batch.costs, kLimits));
   // A prompt of 600 takes two steps, and the logits of its last token.
   const SpeedRow& prompt = rows[0];
   EXPECT_EQ(prompt.prompt_tokens, 600);
   EXPECT_NEAR(prompt.costs.integer_ops, 2 * (600 * 2 * layer + 512.0 * 128), 1e-3);
   EXPECT_NEAR(prompt.costs.weight_bytes, (2 * 2 * layer + 512.0 * 128 + 600 * 128) * 34 / 32, 1e-3);
+}
+
+// Limits that change from one measurement to the next: each sample stands beside that which was
+// taken before its round of its row, and the share is the median of these pairs.
+TEST(SpeedSamples, EachRoundIsComparedWithTheLimitsBesideIt) {
+  const ScratchFolder folder;
+  const SpeedWork work{.prompts = {600}, .new_tokens = 20, .round_count = 3};
+  const auto engine = load(folder, small("llama"), work);
+  const double paces[] = {1e6, 8e6, 2e6, 64e6, 16e6, 4e6};
+  const auto limits_at = [](double pace) {
+    return MachineLimits{.read_bytes_per_second = pace,
+                         .integer_ops_per_second = pace,
+                         .float_ops_per_second = pace};
+  };
+  size_t asked_count = 0;
+  auto rows = measure_speed(
+      *engine, [&] { return limits_at(paces[asked_count++]); }, work);
+  ASSERT_TRUE(rows) << rows.error().message;
+  EXPECT_EQ(asked_count, std::size(paces));  // Two rows in three rounds.
+  ASSERT_EQ(rows->size(), 2u);
+  for (size_t row = 0; row < 2; ++row) {
+    const SpeedRow& measured = (*rows)[row];
+    const size_t per_round = row == 0 ? 1 : 2;  // A prompt; or two samples of ten tokens.
+    EXPECT_EQ(measured.steps.size(), row == 0 ? 2u : 1u);
+    ASSERT_EQ(measured.samples.size(), 3 * per_round);
+    ASSERT_EQ(measured.limits.size(), 3 * per_round);
+    std::vector<double> shares;
+    for (size_t sample = 0; sample < measured.samples.size(); ++sample) {
+      const MachineLimits beside = limits_at(paces[sample / per_round * 2 + row]);
+      double seconds = 0;
+      for (const StepCosts& step : measured.steps) seconds += least_seconds(step, beside);
+      const double limit = (row == 0 ? 600 : 1) / seconds;
+      EXPECT_DOUBLE_EQ(measured.limits[sample], limit);
+      shares.push_back(measured.samples[sample] / limit);
+    }
+    EXPECT_DOUBLE_EQ(measured.share_of_limit(), median(shares));
+    EXPECT_DOUBLE_EQ(measured.limit_tokens_per_second(), median(measured.limits));
+  }
+}
+
+// Where pace and limit change alike, the share stays.
+TEST(SpeedSamples, AMachineThatChangesItsPaceHasTheSameShare) {
+  const SpeedRow row{.samples = {50, 400, 100}, .limits = {100, 800, 200}};
+  EXPECT_DOUBLE_EQ(row.share_of_limit(), 0.5);
+  const SpeedRow unlike{.samples = {90, 10, 20}, .limits = {100, 20, 80}};
+  EXPECT_DOUBLE_EQ(unlike.share_of_limit(), 0.5);  // Not 20 / 80, the quotient of the medians.
+  const SpeedRow unmeasured{.samples = {90}, .limits = {0}};
+  EXPECT_EQ(unmeasured.share_of_limit(), 0);
+}
+
+TEST(SpeedSamples, MeasuringNeedsTheLimits) {
+  const ScratchFolder folder;
+  const SpeedWork work{.prompts = {8}, .round_count = 1};
+  const auto engine = load(folder, small("llama"), work);
+  const auto rows = measure_speed(
+      *engine, []() -> Result<MachineLimits> { return fail(ErrorCode::io, "no threads"); }, work);
+  ASSERT_FALSE(rows);
+  EXPECT_EQ(rows.error().message, "no threads");
 }
 
 TEST(SpeedSamples, CountsStates) {
@@ -120,7 +182,8 @@ TEST(SpeedSamples, MeasuringCanBeStopped) {
     return ++told_count < 3;
   };
   const auto engine = load(folder, small("llama"), work);
-  const auto rows = measure_speed(*engine, {}, work);
+  const auto rows = measure_speed(
+      *engine, [] { return kLimits; }, work);
   ASSERT_FALSE(rows);
   EXPECT_EQ(rows.error().code, ErrorCode::cancelled);
   EXPECT_EQ(told_count, 3);
@@ -131,7 +194,8 @@ TEST(SpeedReport, TheStartIsMeasuredWhereLoadingWorks) {
   const SpeedWork work{.prompts = {8}};
   const auto engine = load(folder, small("llama"), work);
   int32_t load_count = 0;
-  auto report = measure_start({.thread_count = 1}, [&]() -> Result<Engine*> {
+  LimitMeter meter = LimitMeter::start({.thread_count = 1}).value();
+  auto report = measure_start(meter, [&]() -> Result<Engine*> {
     ++load_count;
     return engine.get();
   });
@@ -142,10 +206,25 @@ TEST(SpeedReport, TheStartIsMeasuredWhereLoadingWorks) {
   EXPECT_GT(report->limits.read_bytes_per_second, 0);
   EXPECT_GE(report->first_token_seconds, report->load_seconds);
   EXPECT_GT(report->resident_bytes, 0u);
-  const auto failed = measure_start(
-      {.thread_count = 1}, []() -> Result<Engine*> { return fail(ErrorCode::io, "no model"); });
+  const auto failed =
+      measure_start(meter, []() -> Result<Engine*> { return fail(ErrorCode::io, "no model"); });
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message, "no model");
+}
+
+// Threads that compute pin whoever calls them; what is measured beside them is not pinned with it.
+TEST(SpeedReport, LimitsAreMeasuredBesideAPoolThatIsAwake) {
+  const int thread_count = std::min<int>(2, int(usable_cpus().size()));
+  LimitMeter meter = LimitMeter::start({.thread_count = thread_count}).value();
+  const std::vector<int> cpus = usable_cpus();
+  {
+    ThreadPool engine(thread_count);
+    engine.run([](int) {});
+    auto limits = meter.measure(kBriefRuns);
+    ASSERT_TRUE(limits) << limits.error().message;
+    EXPECT_GT(limits->read_bytes_per_second, 0);
+  }
+  EXPECT_EQ(usable_cpus(), cpus);  // As before: the thread is nobody's.
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ class FakeNode final : public http::Handler {
  private:
   static std::unique_ptr<http::Reply> whole(int status, std::string body) {
     http::ReplyHead head{.status = status, .content_type = "text/plain"};
-    head.headers = {{"x-of-node", "yes"}};
+    head.headers = {{"x-of-node", "yes"}, {"proxy-connection", "close"}};
     return std::make_unique<http::WholeReply>(std::move(head), std::move(body));
   }
 
@@ -175,7 +175,9 @@ TEST(NodeLink, WholeRepliesPass) {
   EXPECT_EQ(reply->head()->content_type, "text/plain");
   EXPECT_FALSE(reply->head()->is_stream);
   EXPECT_TRUE(has_header(*reply, "x-of-node") && has_header(*reply, "x-cairn-route"));
-  EXPECT_FALSE(has_header(*reply, "content-length") || has_header(*reply, "connection"));
+  for (const char* name : {"content-length", "connection", "proxy-connection"}) {
+    EXPECT_FALSE(has_header(*reply, name)) << name;
+  }
   const std::lock_guard lock(node.counts().mutex);
   ASSERT_EQ(node.counts().seen.size(), 1u);
   const std::string& seen = node.counts().seen[0];

@@ -140,6 +140,37 @@ TEST(DiskStore, ALongerConversationReplacesItsBeginning) {
   EXPECT_EQ(bench.store->stats().entries, 2u);
 }
 
+// Of a disk of any size.
+class SizedDisk : public FileCalls {
+ public:
+  explicit SizedDisk(int64_t bytes) : bytes_(bytes) {}
+  int64_t disk_bytes(int) override { return bytes_; }
+
+ private:
+  int64_t bytes_;
+};
+
+// The folder is made by opening it, where nothing was before.
+TEST(DiskStore, AFolderThatIsLentHasATenthOfItsDisk) {
+  constexpr uint64_t kGiB = uint64_t(1) << 30;
+  struct Case {
+    uint64_t disk, told;
+    bool is_lent;
+    uint64_t expected;
+  };
+  for (const Case& c :
+       {Case{100 * kGiB, 0, false, 10 * kGiB}, Case{100 * kGiB, 0, true, 10 * kGiB},
+        Case{2000 * kGiB, 0, false, 20 * kGiB}, Case{2000 * kGiB, 0, true, 200 * kGiB},
+        Case{2000 * kGiB, 5 * kGiB, false, 5 * kGiB}, Case{2000 * kGiB, 5 * kGiB, true, 5 * kGiB},
+        Case{2000 * kGiB, 500 * kGiB, true, 500 * kGiB}}) {
+    SizedDisk disk(int64_t(c.disk));
+    const StoreBench bench(full_model(),
+                           {.budget_bytes = c.told, .is_lent = c.is_lent, .calls = &disk});
+    EXPECT_EQ(bench.store->stats().budget_bytes, c.expected)
+        << c.disk / kGiB << " GiB, lent: " << c.is_lent << ", told: " << c.told / kGiB;
+  }
+}
+
 TEST(DiskStore, TheBudgetHoldsAndTheOldestGoesFirst) {
   int64_t now = int64_t(4) << 60;
   StoreOptions options{.budget_bytes = 400'000};

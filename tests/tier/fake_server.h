@@ -3,15 +3,12 @@
 // with what nobody asked for; or what it asks for has been evicted. A thread for each connection.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
@@ -19,6 +16,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/listener.h"
 
 namespace cairn::test {
 
@@ -48,24 +47,14 @@ inline const char* name_of(Fault fault) {
 
 class FakeServer {
  public:
-  explicit FakeServer(const std::string& path) : path_(path) {
-    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.c_str(), path.size());
-    const auto* const bytes = reinterpret_cast<const sockaddr*>(&address);
-    EXPECT_EQ(::bind(listener_, bytes, sizeof address), 0) << path;
-    EXPECT_EQ(::listen(listener_, 64), 0);
-    accepting_ = std::thread([this] { accept_all(); });
-  }
+  explicit FakeServer(const std::string& path)
+      : path_(path), listener_(path, [this](int socket) { take(socket); }) {}
   ~FakeServer() { stop(); }
 
   // As a process that is killed.
   void stop() {
     if (is_closing_.exchange(true)) return;
-    ::shutdown(listener_, SHUT_RDWR);
-    accepting_.join();
-    ::close(listener_);
+    listener_.stop();
     ::unlink(path_.c_str());
     {
       const std::lock_guard lock(mutex_);
@@ -123,14 +112,10 @@ class FakeServer {
     int wait_ms = 0;
   };
 
-  void accept_all() {
-    for (;;) {
-      const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (socket < 0) return;
-      const std::lock_guard lock(mutex_);
-      sockets_.push_back(socket);
-      threads_.emplace_back([this, socket] { serve(socket); });
-    }
+  void take(int socket) {
+    const std::lock_guard lock(mutex_);
+    sockets_.push_back(socket);
+    threads_.emplace_back([this, socket] { serve(socket); });
   }
 
   void serve(int socket) {
@@ -156,14 +141,7 @@ class FakeServer {
     for (int waited = 0; waited < said.wait_ms && !is_closing_; waited += 10) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    size_t sent = 0;
-    while (sent < said.text.size()) {
-      const ssize_t count =
-          ::send(socket, said.text.data() + sent, said.text.size() - sent, MSG_NOSIGNAL);
-      if (count <= 0) return false;
-      sent += size_t(count);
-    }
-    return !said.closes;
+    return send_all(socket, said.text) && !said.closes;
   }
 
   // "*2\r\n$3\r\nGET\r\n$1\r\nx\r\n", if all of it is there.
@@ -297,7 +275,6 @@ class FakeServer {
   }
 
   std::string path_;
-  int listener_ = -1;
   std::atomic<bool> is_closing_{false};
   mutable std::mutex mutex_;
   std::map<std::string, std::string> values_;
@@ -308,7 +285,7 @@ class FakeServer {
   Fault fault_ = Fault::none;
   int every_ = 1, first_ = 1, asked_ = 0, failed_ = 0;
   std::string commands_;
-  std::thread accepting_;
+  Listener listener_;
 };
 
 }  // namespace cairn::test

@@ -2,19 +2,17 @@
 // k-th reply goes wrong as it is told. A thread for each connection, and one for what it replies.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <list>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "tests/listener.h"
 #include "tests/tier/fake_server.h"
 #include "tier/tier_address.h"
 
@@ -22,24 +20,9 @@ namespace cairn::test {
 
 class Middle {
  public:
-  Middle() {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in own{};
-    own.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&own), sizeof own), 0);
-    EXPECT_EQ(::listen(listener_, 64), 0);
-    tier::SocketAddress bound;
-    bound.size = sizeof bound.bytes;
-    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size);
-    address_ = tier::text_of(bound);
-    accepting_ = std::thread([this] { accept_all(); });
-  }
   ~Middle() {
     is_closing_ = true;
-    ::shutdown(listener_, SHUT_RDWR);
-    accepting_.join();
-    ::close(listener_);
+    listener_.stop();
     {
       const std::lock_guard lock(mutex_);
       for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
@@ -48,7 +31,7 @@ class Middle {
     for (const int socket : sockets_) ::close(socket);
   }
 
-  const std::string& address() const { return address_; }
+  std::string address() const { return "127.0.0.1:" + listener_.port(); }
   void pass_on_to(const std::string& address) {
     to_ = tier::parse_socket_address("", address).value();
   }
@@ -66,34 +49,20 @@ class Middle {
   }
 
  private:
-  void accept_all() {
-    for (;;) {
-      const int asker = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (asker < 0) return;
-      const int lender = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      (void)::connect(lender, reinterpret_cast<sockaddr*>(&to_.bytes), to_.size);
-      const std::lock_guard lock(mutex_);
-      sockets_.insert(sockets_.end(), {asker, lender});
-      threads_.emplace_back([asker, lender] { pass(asker, lender); });
-      threads_.emplace_back([this, asker, lender] { reply(asker, lender); });
-    }
-  }
-
-  static bool send_all(int socket, const std::string& text) {
-    size_t sent = 0;
-    while (sent < text.size()) {
-      const ssize_t count = ::send(socket, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-      if (count <= 0) return false;
-      sent += size_t(count);
-    }
-    return true;
+  void take(int asker) {
+    const int lender = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)::connect(lender, reinterpret_cast<sockaddr*>(&to_.bytes), to_.size);
+    const std::lock_guard lock(mutex_);
+    sockets_.insert(sockets_.end(), {asker, lender});
+    threads_.emplace_back([asker, lender] { pass(asker, lender); });
+    threads_.emplace_back([this, asker, lender] { reply(asker, lender); });
   }
 
   static void pass(int from, int to) {
     char bytes[65536];
     for (;;) {
       const ssize_t count = ::recv(from, bytes, sizeof bytes, 0);
-      if (count <= 0 || !send_all(to, std::string(bytes, size_t(count)))) break;
+      if (count <= 0 || !send_all(to, {bytes, size_t(count)})) break;
     }
     ::shutdown(to, SHUT_RDWR);
   }
@@ -180,8 +149,7 @@ class Middle {
     return send_all(asker, text);
   }
 
-  int listener_ = -1;
-  std::string address_, last_value_;
+  std::string last_value_;
   tier::SocketAddress to_;
   std::atomic<bool> is_closing_{false};
   mutable std::mutex mutex_;
@@ -189,7 +157,7 @@ class Middle {
   std::list<std::thread> threads_;
   Fault fault_ = Fault::none;
   int first_ = 1, every_ = 1, replied_ = 0, failed_ = 0;
-  std::thread accepting_;
+  Listener listener_{[this](int asker) { take(asker); }};
 };
 
 }  // namespace cairn::test

@@ -1,7 +1,6 @@
 // `cairn route`: its options, and what is started in which order.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
@@ -14,6 +13,7 @@
 #include "base/quantities.h"
 #include "base/result.h"
 #include "cli/commands/commands.h"
+#include "cli/options/listen_arguments.h"
 #include "cli/options/sandbox_argument.h"
 #include "command_line/exit_codes.h"
 #include "route/fleet.h"
@@ -22,7 +22,6 @@
 #include "serve/http/server.h"
 #include "serve/keys.h"
 #include "serve/request_log.h"
-#include "tls/server_identity.h"
 #include "tls/server_trust.h"
 
 namespace cairn::cli {
@@ -34,10 +33,8 @@ constexpr size_t kListBytesMax = size_t(1) << 20;
 struct RouteArguments {
   std::vector<std::string> nodes;
   std::string nodes_path, node_key_path, authority_path;
-  serve::http::Address address;
-  int32_t port = 8080;
-  std::string certificate_path, tls_key_path, metrics_key_path, log_path = "-";
-  std::vector<std::string> hosts, origins;
+  ListenArguments listen{"router"};
+  std::string metrics_key_path, log_path = "-";
   int32_t requests_max = 1024;
   std::string table_budget = "256M";
   SandboxChoice sandbox;
@@ -70,34 +67,18 @@ Result<std::string> read_node_key(const std::string& path) {
   return fail(ErrorCode::invalid_argument, "{}: expected a key, found none", path);
 }
 
-Result<std::shared_ptr<const tls::ServerIdentity>> read_tls(const RouteArguments& arguments) {
-  if (arguments.certificate_path.empty() != arguments.tls_key_path.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "--tls-cert and --tls-key: expected both, found only --tls-{}",
-                arguments.tls_key_path.empty() ? "cert" : "key");
-  }
-  if (arguments.certificate_path.empty()) return std::shared_ptr<const tls::ServerIdentity>();
-  return tls::ServerIdentity::read(arguments.certificate_path, arguments.tls_key_path);
-}
-
 SandboxRules sandbox_rules(const RouteArguments& arguments) {
   SandboxRules rules;
   rules.connects = true;
-  for (const std::string* path :
-       {&arguments.nodes_path, &arguments.certificate_path, &arguments.tls_key_path}) {
-    allow_replaced(*path, rules);
-  }
-  if (!arguments.address.unix_path.empty()) {
-    const auto folder = std::filesystem::path(arguments.address.unix_path).parent_path();
-    rules.sockets.push_back(folder.empty() ? "." : folder.string());
-  }
+  allow_replaced(arguments.nodes_path, rules);
+  arguments.listen.allow_in(rules);
   return rules;
 }
 
 // What is read again: the nodes and the certificate.
 void read_again(const RouteArguments& arguments, route::Fleet& fleet, serve::http::Server& server) {
   Result<std::vector<route::ListedNode>> nodes = read_nodes(arguments);
-  Result<std::shared_ptr<const tls::ServerIdentity>> tls = read_tls(arguments);
+  Result<ListenArguments::Identity> tls = arguments.listen.read_certificate();
   if (!nodes || !tls) {
     log::error("SIGHUP: what was read before stays in force: {}",
                nodes ? tls.error().message : nodes.error().message);
@@ -106,20 +87,6 @@ void read_again(const RouteArguments& arguments, route::Fleet& fleet, serve::htt
   fleet.set_nodes(*nodes);
   if (*tls != nullptr) server.set_tls(std::move(*tls));
   log::warning("SIGHUP: nodes and certificates are read again");
-}
-
-route::RouteOptions app_options(const RouteArguments& arguments, serve::Keys metrics_keys) {
-  route::RouteOptions options{.metrics_keys = std::move(metrics_keys),
-                              .requests_max = arguments.requests_max};
-  options.origins.hosts = arguments.hosts;
-  for (const std::string& origin : arguments.origins) {
-    if (origin == "none") {
-      options.origins.allows_local_origins = false;
-    } else {
-      options.origins.origins.push_back(origin);
-    }
-  }
-  return options;
 }
 
 // The server goes first, then the app, then what carries its requests.
@@ -135,9 +102,7 @@ Result<int> route_requests(const RouteArguments& arguments) {
   if (!arguments.metrics_key_path.empty()) {
     CAIRN_TRY(metrics_keys.add_file(arguments.metrics_key_path, serve::Role::admin));
   }
-  serve::http::Address address = arguments.address;
-  address.port = uint16_t(arguments.port);
-  CAIRN_TRY(address.tls, read_tls(arguments));
+  CAIRN_TRY(ListenArguments::Identity identity, arguments.listen.read_certificate());
   CAIRN_TRY(std::shared_ptr<const tls::ServerTrust> trust,
             tls::ServerTrust::read(arguments.authority_path));
   CAIRN_TRY(std::unique_ptr<serve::RequestLog> request_log,
@@ -148,12 +113,15 @@ Result<int> route_requests(const RouteArguments& arguments) {
   fleet.set_nodes(nodes);
   route::NodeLink link(&fleet, {.trust = std::move(trust), .key = std::move(key)});
   route::RouteApp app(&fleet, &link, std::move(request_log),
-                      app_options(arguments, std::move(metrics_keys)));
+                      {.origins = arguments.listen.origins(),
+                       .metrics_keys = std::move(metrics_keys),
+                       .requests_max = arguments.requests_max});
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
-            serve::http::Server::listen(address, {.connections_max = 4096}, &app));
+            serve::http::Server::listen(arguments.listen.address(std::move(identity)),
+                                        {.connections_max = 4096}, &app));
   if (is_sandboxed) CAIRN_TRY(seal_sandbox(true));
   server->catch_signals();
-  if (!arguments.nodes_path.empty() || !arguments.certificate_path.empty()) {
+  if (!arguments.nodes_path.empty() || arguments.listen.has_certificate()) {
     server->catch_hangups([&] { read_again(arguments, fleet, *server); });
   }
   std::fprintf(stderr, "router: %s\n", printable(server->url()).c_str());
@@ -187,18 +155,7 @@ void add_node_options(command_line::Options& command, RouteArguments& arguments)
 
 void add_router_options(command_line::Options& command, RouteArguments& arguments) {
   command.begin_group("Router");
-  command
-      .add("--host", arguments.address.host,
-           "the address to listen on; keys are asked for by the servers, not by the router")
-      .takes("ADDRESS")
-      .shows_default();
-  command.add("--port", arguments.port, "the port to listen on; 0: one that is free")
-      .in_range(0, 65535)
-      .shows_default();
-  command
-      .add("--unix-socket", arguments.address.unix_path,
-           "listen on this socket instead, which its owner alone may use")
-      .takes("FILE");
+  arguments.listen.add_address_to(command, "keys are asked for by the servers, not by the router");
   command
       .add("--requests-max", arguments.requests_max,
            "requests that are on their way at a time; more are refused with status 429")
@@ -219,24 +176,9 @@ void add_router_options(command_line::Options& command, RouteArguments& argument
       .add("--metrics-key-file", arguments.metrics_key_path,
            "keys of those who may see the router's /metrics; without it this machine alone may")
       .takes("FILE");
-  command
-      .add("--tls-cert", arguments.certificate_path,
-           "the router's certificate in PEM, and those that vouch for it: connections are TLS then")
-      .takes("FILE");
-  command.add("--tls-key", arguments.tls_key_path, "its key in PEM, without a password")
-      .takes("FILE");
-  command
-      .add("--allowed-host", arguments.hosts,
-           "a name by which clients reach the router, beside localhost and addresses; may be "
-           "given several times")
-      .takes("NAME")
-      .repeatable();
-  command
-      .add("--cors-origin", arguments.origins,
-           "a web page's origin, such as https://chat.example.org, from which browsers may ask; "
-           "may be given several times; none: not even pages of this machine")
-      .takes("ORIGIN")
-      .repeatable();
+  arguments.listen.add_certificate_to(command);
+  arguments.listen.add_allowed_hosts_to(command);
+  arguments.listen.add_origins_to(command);
 }
 
 command_line::Action add_route(command_line::Options& command) {

@@ -52,42 +52,26 @@ Result<serve::Keys> read_keys(const ServeOptions& options) {
   return keys;
 }
 
-using ServerTls = std::shared_ptr<const tls::ServerIdentity>;
-
-Result<ServerTls> read_tls(const ServeOptions& options) {
-  if (options.certificate_path.empty() && options.tls_key_path.empty()) return ServerTls();
-  if (options.certificate_path.empty() || options.tls_key_path.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "--tls-cert and --tls-key: expected both, found only --tls-{}",
-                options.tls_key_path.empty() ? "cert" : "key");
-  }
-  if (!options.address.unix_path.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "--tls-cert: expected an address to listen on, found a Unix socket");
-  }
-  return tls::ServerIdentity::read(options.certificate_path, options.tls_key_path);
-}
-
 // Where others can reach it, a server without keys would be everybody's.
 Status check_address(const ServeOptions& options, const serve::Keys& keys) {
-  if (!options.address.unix_path.empty()) return Ok{};
-  CAIRN_TRY(const bool is_local, serve::http::is_loopback(options.address.host));
+  if (options.listen.is_unix()) return Ok{};
+  CAIRN_TRY(const bool is_local, serve::http::is_loopback(options.listen.host()));
   if (is_local || !keys.is_empty()) return Ok{};
   if (options.has_no_keys) {
     log::warning("--insecure-no-auth: whoever can reach {} can use this server",
-                 options.address.host);
+                 options.listen.host());
     return Ok{};
   }
   return fail(ErrorCode::invalid_argument,
               "host: expected this machine's own address where there are no keys, found {}; give "
               "the server keys (--api-key-file), or --insecure-no-auth",
-              options.address.host);
+              options.listen.host());
 }
 
 // What is read again while the server runs.
 struct AccessFiles {
   serve::Keys keys;
-  ServerTls tls;
+  ListenArguments::Identity tls;
 };
 
 Result<AccessFiles> read_access(const ServeOptions& options) {
@@ -95,7 +79,7 @@ Result<AccessFiles> read_access(const ServeOptions& options) {
   CAIRN_TRY(files.keys, read_keys(options));
   if (const Status may = check_address(options, files.keys); !may)
     return command_line::as_option(may.error());
-  CAIRN_TRY(files.tls, read_tls(options));
+  CAIRN_TRY(files.tls, options.listen.read_certificate());
   return files;
 }
 
@@ -103,7 +87,7 @@ Result<AccessFiles> read_access(const ServeOptions& options) {
 // gone.
 bool has_access_files(const ServeOptions& options) {
   return !options.api_key_path.empty() || !options.admin_key_path.empty() ||
-         !options.certificate_path.empty() || !options.tier.peers.certificate_path.empty();
+         options.listen.has_certificate() || !options.tier.peers.certificate_path.empty();
 }
 
 void read_access_again(const ServeOptions& options, serve::App& app, serve::http::Server& server,
@@ -180,14 +164,9 @@ SandboxRules sandbox_rules(const ServeOptions& options) {
   }
   allow_engine(options.engine, rules);
   allow_tier(options.tier, rules);
-  for (const std::string* path : {&options.api_key_path, &options.admin_key_path,
-                                  &options.certificate_path, &options.tls_key_path}) {
-    allow_replaced(*path, rules);
-  }
-  if (!options.address.unix_path.empty()) {
-    const auto folder = std::filesystem::path(options.address.unix_path).parent_path();
-    rules.sockets.push_back(folder.empty() ? "." : folder.string());
-  }
+  allow_replaced(options.api_key_path, rules);
+  allow_replaced(options.admin_key_path, rules);
+  options.listen.allow_in(rules);
   if (options.log_path != "-" && options.log_path != "none") {
     // It is there from now on. What is wrong with it, the log says when it opens it.
     const Descriptor made(::open(options.log_path.c_str(),
@@ -196,15 +175,6 @@ SandboxRules sandbox_rules(const ServeOptions& options) {
     rules.writable.push_back(options.log_path);
   }
   return rules;
-}
-
-// Others borrow mostly what memory has forgotten: where nothing else is said, a folder that is lent
-// may have a tenth of its disk, also where that is more than 20 GiB.
-void give_room_to_lent_folder(const tier::PeerOptions& peers, EngineOptions& engine) {
-  if (peers.listen.empty() || engine.cache_dir.empty() || engine.cache_disk_budget != 0) return;
-  std::error_code error;
-  const std::filesystem::space_info disk = std::filesystem::space(engine.cache_dir, error);
-  if (!error) engine.cache_disk_budget = disk.capacity / 10;
 }
 
 serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
@@ -218,14 +188,7 @@ serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
     app.session_folder = options.engine.cache_dir + "/sessions";
   }
   app.proxies = options.proxies;
-  app.origins.hosts = options.hosts;
-  for (const std::string& origin : options.origins) {
-    if (origin == "none") {
-      app.origins.allows_local_origins = false;
-    } else {
-      app.origins.origins.push_back(origin);
-    }
-  }
+  app.origins = options.listen.origins();
   return app;
 }
 
@@ -233,18 +196,7 @@ void add_server_options(command_line::Options& command, ServeOptions& serve) {
   command.begin_group("Server");
   add_model(command, serve.model_path);
   add_models_options(command, serve.models);
-  command
-      .add("--host", serve.address.host,
-           "the address to listen on; any but this machine's own needs keys")
-      .takes("ADDRESS")
-      .shows_default();
-  command.add("--port", serve.port, "the port to listen on; 0: one that is free")
-      .in_range(0, 65535)
-      .shows_default();
-  command
-      .add("--unix-socket", serve.address.unix_path,
-           "listen on this socket instead, which its owner alone may use")
-      .takes("FILE");
+  serve.listen.add_address_to(command, "any but this machine's own needs keys");
   command
       .add("--pooling", serve.pooling,
            "serve embeddings, pooled so: mean, cls or last; default: what the file says")
@@ -307,19 +259,10 @@ void add_access_options(command_line::Options& command, ServeOptions& serve) {
       .in_range(0, 100)
       .takes("PERCENT")
       .shows_default();
-  command
-      .add("--tls-cert", serve.certificate_path,
-           "the server's certificate in PEM, and those that vouch for it: connections are TLS then")
-      .takes("FILE");
-  command.add("--tls-key", serve.tls_key_path, "its key in PEM, without a password").takes("FILE");
+  serve.listen.add_certificate_to(command);
   command.add_flag("--insecure-no-auth", serve.has_no_keys,
                    "listen on any address without keys: whoever reaches the server may use it");
-  command
-      .add("--allowed-host", serve.hosts,
-           "a name by which clients reach the server, beside localhost and addresses; may be "
-           "given several times")
-      .takes("NAME")
-      .repeatable();
+  serve.listen.add_allowed_hosts_to(command);
   command
       .add("--trusted-proxy", serve.proxies,
            "the address of a router or proxy (unix: whoever uses the Unix socket), which may have "
@@ -328,12 +271,7 @@ void add_access_options(command_line::Options& command, ServeOptions& serve) {
            "keys count for them; may be given several times")
       .takes("ADDRESS")
       .repeatable();
-  command
-      .add("--cors-origin", serve.origins,
-           "a web page's origin, such as https://chat.example.org, from which browsers may ask; "
-           "may be given several times; none: not even pages of this machine")
-      .takes("ORIGIN")
-      .repeatable();
+  serve.listen.add_origins_to(command);
 }
 
 struct ServeArguments {
@@ -408,7 +346,7 @@ Result<int> serve_model(const ServeOptions& given) {
     CAIRN_TRY(options.models.listed, list_all_models());
   }
   CAIRN_TRY(const bool is_sandboxed, enter_sandbox(options.sandbox, sandbox_rules(options)));
-  give_room_to_lent_folder(options.tier.peers, options.engine);
+  options.engine.is_cache_lent = !options.tier.peers.listen.empty();
   std::shared_ptr<tier::PeerServer> peers;
   if (!options.tier.peers.listen.empty()) {
     CAIRN_TRY(peers, tier::PeerServer::listen(options.tier));
@@ -423,14 +361,11 @@ Result<int> serve_model(const ServeOptions& given) {
                                             : fmt::format("{} models", model_count);
   CAIRN_TRY(const std::unique_ptr<serve::App> app,
             serve::App::make(std::move(models), app_options(options, std::move(access.keys))));
-  serve::http::Address address = options.address;
-  address.port = uint16_t(options.port);
-  address.tls = std::move(access.tls);
   CAIRN_TRY(
       std::unique_ptr<serve::http::Server> server,
       serve::http::Server::listen(
-          address, {.drain_seconds = double(options.drain_seconds), .proxies = options.proxies},
-          app.get()));
+          options.listen.address(std::move(access.tls)),
+          {.drain_seconds = double(options.drain_seconds), .proxies = options.proxies}, app.get()));
   if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.tier.url.empty()));
   server->catch_signals();
   if (has_access_files(options)) {

@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 #include "cli/commands/serve_models.h"
+#include "cli/options/listen_arguments.h"
 #include "cli/options/sandbox_argument.h"
 #include "engine/engine.h"
-#include "serve/http/server.h"
 #include "session/sampling_choice.h"
 #include "tier/tier_options.h"
 
@@ -21,16 +21,12 @@ struct ServeOptions {
   std::string model_path;  // Of a file, or of a folder; empty: the built-in model.
   std::string model_name;  // The alias or preset that it was found by; empty: none.
   ServeModelsOptions models;
-  serve::http::Address address;
-  int32_t port = 8080;
+  ListenArguments listen{"server"};
   std::string api_key;           // Empty: none.
   bool is_variable_key = false;  // It is the environment's, which others cannot see.
   std::string api_key_path, admin_key_path;
-  std::string certificate_path, tls_key_path;  // Both, or neither: connections are plain.
-  bool has_no_keys = false;                    // Nobody needs one, wherever they are.
-  std::vector<std::string> hosts;              // Allowed, beside addresses.
-  std::vector<std::string> proxies;            // Addresses of those that ask for others.
-  std::vector<std::string> origins;            // Allowed; "none": not even this machine's pages.
+  bool has_no_keys = false;          // Nobody needs one, wherever they are.
+  std::vector<std::string> proxies;  // Addresses of those that ask for others.
   std::string log_path = "-";
   std::string trace_path;  // Of a trace of what the engines do; empty: none.
   std::string pooling;     // For embeddings; empty: what the file says.

@@ -67,11 +67,10 @@ std::string table(const SpeedBench& bench) {
         row.prompt_tokens > 0
             ? fmt::format("{:.1f} ms", measure::median(row.first_token_seconds) * 1e3)
             : "";
-    const double limit = row.limit_tokens_per_second();
     text += fmt::format(
         "{:<13}{:>7}{:>6}{:>10.2f}{:>10.2f}{:>10.2f}{:>8}{:>13}{:>10.1f}{:>6.0f}%\n", what,
         row.depth, row.batch, row.tokens_per_second(), *low, *high, row.samples.size(), first_token,
-        limit, limit > 0 ? 100 * row.tokens_per_second() / limit : 0);
+        row.limit_tokens_per_second(), 100 * row.share_of_limit());
   }
   for (const measure::SpeedRow& row : report.rows) {
     if (row.new_tokens == 0 || row.batch > 1) continue;
@@ -147,7 +146,7 @@ Status tidy_up(measure::SpeedWork& work) {
 }
 
 Result<std::vector<measure::SpeedRow>> measure_with_progress(Engine& engine,
-                                                             const measure::MachineLimits& limits,
+                                                             measure::LimitMeter& meter,
                                                              measure::SpeedWork& work) {
   terminal::Progress progress("measuring", terminal::Progress::Unit::tokens);
   const terminal::InterruptGuard guard;
@@ -155,6 +154,7 @@ Result<std::vector<measure::SpeedRow>> measure_with_progress(Engine& engine,
     progress.update(uint64_t(done), uint64_t(total));
     return !terminal::interrupted();
   };
+  const auto limits = [&] { return meter.measure(measure::kBriefRuns); };
   return measure::measure_speed(engine, limits, work);
 }
 
@@ -179,8 +179,9 @@ Result<int> bench_speed(SpeedBenchArguments arguments) {
     CAIRN_TRY(engine, load_engine(arguments.model_path, options));
     return engine.get();
   };
-  CAIRN_TRY(bench.report, measure::measure_start(options, load));
-  CAIRN_TRY(bench.report.rows, measure_with_progress(*engine, bench.report.limits, work));
+  CAIRN_TRY(measure::LimitMeter meter, measure::LimitMeter::start(options));
+  CAIRN_TRY(bench.report, measure::measure_start(meter, load));
+  CAIRN_TRY(bench.report.rows, measure_with_progress(*engine, meter, work));
   terminal::TextOut out(stdout);
   out.write(arguments.json ? json_of(bench) : table(bench));
   CAIRN_TRY(out.finish());

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/options/listen_arguments.h"
+
 namespace cairn::cli {
 
 void TierArguments::add_to(command_line::Options& command) {
@@ -51,13 +53,10 @@ void TierArguments::add_to(command_line::Options& command) {
       .takes("N")
       .in_range(1, 100000)
       .shows_default();
-  command
-      .add("--peer-tls-cert", options_.peers.certificate_path,
-           "this machine's certificate in PEM for that port, and those that vouch for it: records "
-           "are lent and borrowed under TLS then")
-      .takes("FILE");
-  command.add("--peer-tls-key", options_.peers.tls_key_path, "its key in PEM, without a password")
-      .takes("FILE");
+  add_certificate(command, "peer-tls",
+                  "this machine's certificate in PEM for that port, and those that vouch for it: "
+                  "records are lent and borrowed under TLS then",
+                  options_.peers.certificate_path, options_.peers.tls_key_path);
   command
       .add("--peer-cacert", options_.peers.authority_path,
            "certificates (PEM) by which other machines are believed; default: those of the system")
@@ -86,10 +85,8 @@ Status TierArguments::check_peers(const tier::PeerOptions& peers) {
   for (const auto& [name, value] : settings) {
     if (peers.listen.empty() && !value->empty()) return lacks(name, "--peer-listen");
   }
-  if (peers.tls_key_path.empty() && !peers.certificate_path.empty()) {
-    return lacks("--peer-tls-cert", "--peer-tls-key");
-  }
-  for (const auto& [name, value] : std::span(settings).subspan(2)) {
+  CAIRN_TRY(check_certificate("peer-tls", peers.certificate_path, peers.tls_key_path));
+  for (const auto& [name, value] : std::span(settings).subspan(3)) {
     if (peers.certificate_path.empty() && !value->empty()) return lacks(name, "--peer-tls-cert");
   }
   return Ok{};

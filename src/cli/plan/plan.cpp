@@ -156,7 +156,8 @@ Status Planner::measure() {
   for (const measure::ModelPlan& plan : types_) add(plan);
   types.erase(nullptr);
   terminal::Progress progress("measuring", terminal::Progress::Unit::operations);
-  CAIRN_TRY(report_.limits, measure::limits_for(engine_));
+  CAIRN_TRY(measure::LimitMeter meter, measure::LimitMeter::start(engine_));
+  CAIRN_TRY(report_.limits, meter.measure());
   CAIRN_TRY(const std::unique_ptr<ThreadPool> threads, ThreadPool::start(report_.thread_count));
   for (const quant::Type* type : types) {
     progress.update(rates_.size(), types.size());

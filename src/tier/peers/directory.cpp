@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/constant_time.h"
+#include "base/text/byte_text.h"
 #include "store/bytes.h"
 
 namespace cairn::tier {
@@ -66,7 +67,7 @@ std::vector<std::byte> encode_node(const Secret& secret, std::string_view key,
                                    std::string_view address) {
   CHECK(!address.empty() && address.size() <= kNodeAddressBytesMax);
   store::ByteWriter value;
-  value.raw(std::as_bytes(std::span(address)));
+  value.raw(bytes_of_text(address));
   return with_seal(secret, key, std::move(value));
 }
 
@@ -75,7 +76,7 @@ std::optional<std::string> decode_node(const Secret& secret, std::string_view ke
   if (value.size() > kNodeBytesMax) return std::nullopt;
   const auto content = sealed(secret, key, value);
   if (!content) return std::nullopt;
-  return std::string(reinterpret_cast<const char*>(content->data()), content->size());
+  return std::string(as_text(*content));
 }
 
 }  // namespace cairn::tier

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/constant_time.h"
+#include "base/text/byte_text.h"
 #include "store/folder.h"
 
 namespace cairn::tier {
@@ -95,7 +96,7 @@ void PeerSession::answer_read(const Sha256Digest& name) {
 }
 
 void PeerSession::say(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
+  const std::span<const std::byte> bytes = bytes_of_text(text);
   output_.insert(output_.end(), bytes.begin(), bytes.end());
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "base/text/byte_text.h"
 #include "tier/peers/peer_server.h"
 
 namespace cairn::tier {
@@ -14,13 +15,9 @@ namespace {
 // Commands that are on their way at once: their replies are short.
 constexpr size_t kPlacesAtOnce = 256;
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 Status expect_taken(const Reply& reply) {
   if (reply.kind == Reply::Kind::text || reply.kind == Reply::Kind::lost) return Ok{};
-  return fail(ErrorCode::io, "tier: {}", reply.text.substr(0, 100));
+  return refusal(reply);
 }
 
 }  // namespace
@@ -41,7 +38,7 @@ Status Registrar::beat(Servers& servers) {
   const std::vector<std::byte> value = encode_node(tier_->secret(), key, tier_->peers()->address());
   const std::string kept =
       fmt::format("{}", std::chrono::milliseconds(kNodeKept) / std::chrono::milliseconds(1));
-  const std::array<std::string_view, 4> words = {"PSETEX", key, kept, text_of(value)};
+  const std::array<std::string_view, 4> words = {"PSETEX", key, kept, as_text(value)};
   CAIRN_TRY(const Reply reply, servers.ask(words, 0, now + tier_->options().times.write));
   CAIRN_TRY(expect_taken(reply));
   next_beat_ = now + kNodeBeat;
@@ -75,9 +72,7 @@ Status Registrar::add_some(Servers& servers, std::span<const Place> places) {
   std::vector<std::vector<Holder>> holders;
   for (size_t index = 0; index < places.size(); ++index) {
     CAIRN_TRY(const Reply* const reply, servers.wait(replies[index], deadline));
-    if (reply->kind == Reply::Kind::error) {
-      return fail(ErrorCode::io, "tier: {}", reply->text.substr(0, 100));
-    }
+    if (reply->kind == Reply::Kind::error) return refusal(*reply);
     holders.push_back(with_newest(
         places[index].holder, decode_holders(tier_->secret(), places[index].key, reply->bytes)));
   }
@@ -87,7 +82,7 @@ Status Registrar::add_some(Servers& servers, std::span<const Place> places) {
         encode_holders(tier_->secret(), places[index].key, holders[index]);
     const std::string kept = tier_->kept_ms();
     const std::array<std::string_view, 4> words = {"PSETEX", places[index].key, kept,
-                                                   text_of(value)};
+                                                   as_text(value)};
     CAIRN_TRY(PendingReply reply, servers.send(words, 0, deadline));
     replies.push_back(std::move(reply));
   }

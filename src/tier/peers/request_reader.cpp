@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text/byte_text.h"
 #include "store/folder.h"
 
 namespace cairn::tier {
@@ -61,7 +62,7 @@ Result<size_t> RequestReader::take(std::span<const std::byte> bytes) {
   CHECK(!has_ended_);
   const size_t before = text_.size();
   const size_t count = std::min(bytes.size(), kBytesMax - before);
-  text_.append(reinterpret_cast<const char*>(bytes.data()), count);
+  text_ += as_text(bytes.first(count));
   CAIRN_TRY(has_ended_, read());
   if (has_ended_) return text_.size() - before;
   if (text_.size() == kBytesMax) return no_command();
