@@ -87,7 +87,7 @@ struct AttendRoom {
   float* q;       // [query / kBlock][dim][kBlock]
   float* scores;  // [query][kBlockPositions]
   float* slots;   // [query]: of one block, if the query's own slot is in use.
-  float* tile;    // One page of keys, or some of values.
+  float* tile;    // One page of keys, or some dims of some pages of values.
 
   explicit AttendRoom(const cpu::AttendArgs& args) {
     q = args.scratch;
@@ -113,12 +113,13 @@ struct Block {
   int32_t first, count;
 };
 
-// The values of positions [from, to). The queries' ranges may begin and end at different positions
-// (rows of a prompt on the diagonal, windows): what only some of them see is added for these alone,
-// in order.
+// The values of positions [from, to), for the outputs' dims from `out_dim` on. The queries' ranges
+// may begin and end at different positions (rows of a prompt on the diagonal, windows): what only
+// some of them see is added for these alone, in order.
 template <class L>
 void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, KvBlockView& view,
-                         const float* scores, Block block, int32_t from, int32_t to) {
+                         const float* scores, Block block, int32_t from, int32_t to,
+                         int32_t out_dim) {
   int32_t begin[cpu::kQueryBlock], end[cpu::kQueryBlock];
   int32_t common_begin = from, common_end = to;
   for (int32_t i = 0; i < block.count; ++i) {
@@ -131,8 +132,9 @@ void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, KvBloc
   if (common_begin >= common_end) common_begin = common_end = to;
   const auto walk = [&](int32_t i, int32_t count, int32_t first, int32_t last) {
     const int32_t query = block.first + i;
-    walks.values[count](head, {scores + query * cpu::kBlockPositions, view.outs + query,
-                               view.sums + query, first, last, view.limit});
+    walks.values[count](head, {scores + query * cpu::kBlockPositions, view.outs + query, out_dim,
+                               out_dim == 0 ? view.sums + query : nullptr, first, last,
+                               view.limit});
   };
   // Neighbours that see the same go together: the heads of a row.
   const auto walk_alone = [&](const int32_t* first, const int32_t* last, int32_t low,
@@ -207,43 +209,52 @@ void score_kv_block(const cpu::AttendArgs& args, const KvBlockView& view, const 
   }
 }
 
+// Some dims of the values of as many pages as the tile takes, from the position `from` on.
+template <class L>
+void widen_values_of_pages(const cpu::AttendArgs& args, const KvBlockView& view, TileDims dims,
+                           int32_t from, float* tile) {
+  const WidenValues widen = args.head.values_in_keys ? kWidenKeysAsValues<L>[args.value_type]
+                                                     : kWidenValues<L>[args.value_type];
+  const int32_t kv_block_end =
+      (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
+  for (int32_t page = 0; page < cpu::kValueTilePages; ++page) {
+    const int32_t position = from + page * cpu::kPageSlots;
+    if (position >= view.last) break;
+    if (position + cpu::kPageSlots <= view.first) continue;  // Perhaps no longer kept.
+    const std::byte* ahead = ahead_of_values(view.head, position, kv_block_end, view.limit);
+    widen(view.head, values_at(view.head, position), ahead, dims,
+          tile + page * cpu::kPageSlots * dims.count);
+  }
+}
+
 template <class L>
 void add_values_of_kv_block(const cpu::AttendArgs& args, KvBlockView& view,
                             const AttendRoom& room) {
-  const bool in_keys = args.head.values_in_keys;
-  if (args.query_count <= kBlock<L> && !in_keys) {
+  if (args.query_count <= kBlock<L> && !args.head.values_in_keys) {
     add_values_of_block<L>(kWalks<L>[args.value_type], view.head, view, room.scores,
-                           {0, args.query_count}, view.first, view.last);
+                           {0, args.query_count}, view.first, view.last, 0);
     return;
   }
-  // As many pages at a time as stay in the first cache, since sums are loaded and stored for each
-  // time: the block's pages take turns in the tile.
-  const int32_t tile_pages = cpu::value_tile_pages(args.head.value_dim);
+  // The block's pages take turns in the tile.
   PageId places[cpu::kBlockPositions / cpu::kPageSlots];
   for (int32_t i = 0; i < cpu::kBlockPositions / cpu::kPageSlots; ++i) {
-    places[i] = PageId(i % tile_pages);
+    places[i] = PageId(i % cpu::kValueTilePages);
   }
   cpu::KvHeadArgs tile_head = view.head;
   tile_head.values = reinterpret_cast<std::byte*>(room.tile);
-  tile_head.values_page_bytes = sizeof(float) * size_t(cpu::kPageSlots * args.head.value_dim);
   tile_head.pages = places;
-  const int32_t step = tile_pages * cpu::kPageSlots;
-  const int32_t kv_block_end =
-      (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
-  for (int32_t from = view.first / step * step; from < view.last; from += step) {
-    for (int32_t position = from; position < from + step && position < view.last;
-         position += cpu::kPageSlots) {
-      if (position + cpu::kPageSlots <= view.first) continue;  // Perhaps no longer kept.
-      const std::byte* ahead = ahead_of_values(view.head, position, kv_block_end, view.limit);
-      float* place = room.tile + position / cpu::kPageSlots % tile_pages *
-                                     (cpu::kPageSlots * args.head.value_dim);
-      const Widen widen =
-          in_keys ? kWidenKeysAsValues<L>[args.value_type] : kWidenValues<L>[args.value_type];
-      widen(view.head, values_at(view.head, position), ahead, place);
+  constexpr int32_t kStep = cpu::kValueTilePages * cpu::kPageSlots;
+  for (int32_t from = view.first / kStep * kStep; from < view.last; from += kStep) {
+    for (int32_t dim = 0; dim < args.head.value_dim; dim += kScaleDims) {
+      const int32_t left = args.head.value_dim - dim;
+      tile_head.value_dim = left < kScaleDims ? left : kScaleDims;
+      tile_head.values_page_bytes = sizeof(float) * size_t(cpu::kPageSlots * tile_head.value_dim);
+      widen_values_of_pages<L>(args, view, {dim, tile_head.value_dim}, from, room.tile);
+      for_blocks<L>(args.query_count, [&](Block block) {
+        add_values_of_block<L>(kTileWalks<L>, tile_head, view, room.scores, block, from,
+                               from + kStep, dim);
+      });
     }
-    for_blocks<L>(args.query_count, [&](Block block) {
-      add_values_of_block<L>(kTileWalks<L>, tile_head, view, room.scores, block, from, from + step);
-    });
   }
 }
 

@@ -37,7 +37,7 @@ struct Shape {
     chunk_count = (group_heads + kAttendQueries - 1) / kAttendQueries;
     task_heads = (group_heads + chunk_count - 1) / chunk_count;
     part_count = plane.kv_head_count * chunk_count;
-    task_rows = std::min(16, kAttendQueries / task_heads);
+    task_rows = std::min(32, kAttendQueries / task_heads);
   }
   int32_t kv_head(int32_t part) const { return part / chunk_count; }
   int32_t first_head(int32_t part) const { return part % chunk_count * task_heads; }

@@ -27,10 +27,12 @@ template <class L>
 constexpr int32_t score_pages(int32_t query_count) {
   return L::kCount == 16 && query_count <= 4 ? 2 : 1;
 }
-// The same for the vectors of a value.
-template <class L>
+// The same for the vectors of a value. A tile has kScaleDims dims of values.
+template <class L, class Value>
 constexpr int32_t value_vectors(int32_t query_count) {
-  return L::kCount == 8 ? (query_count <= 2 ? 4 : 2) : (query_count <= 6 ? 4 : 2);
+  const int32_t most = L::kCount == 8 ? (query_count <= 2 ? 4 : 2) : (query_count <= 6 ? 4 : 2);
+  const int32_t tile = kScaleDims / L::kCount;
+  return __is_same(Value, float) && tile < most ? tile : most;
 }
 
 inline const std::byte* keys_at(const cpu::KvHeadArgs& head, int32_t position) {
@@ -146,7 +148,8 @@ void add_scores(const cpu::KvHeadArgs& head, const KeyWalk& walk) {
 struct ValueWalk {
   const float* p;     // [query][kBlockPositions], from the block's start.
   float* const* out;  // [query]: [value_dim], padded.
-  float* sums;        // [query]
+  int32_t out_dim;    // Of out, where the values' first dim goes.
+  float* sums;        // [query]; null: not added to.
   int32_t begin, end;
   int32_t limit;  // Positions from here on are not read after this block.
 };
@@ -159,8 +162,9 @@ inline void add_values(const cpu::KvHeadArgs& head, const ValueWalk& walk, int32
   L out[Q][N];
   float sums[Q];
   repeat<Q>([&](auto query) {
-    sums[query] = walk.sums[query];
-    repeat<N>([&](auto i) { out[query][i] = L::load(walk.out[query] + dim + i * L::kCount); });
+    if constexpr (WithSum) sums[query] = walk.sums[query];
+    const float* from = walk.out[query] + walk.out_dim + dim;
+    repeat<N>([&](auto i) { out[query][i] = L::load(from + i * L::kCount); });
   });
   const int32_t page_end = (walk.end + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   for (int32_t position = walk.begin; position < walk.end;) {
@@ -189,15 +193,16 @@ inline void add_values(const cpu::KvHeadArgs& head, const ValueWalk& walk, int32
   }
   repeat<Q>([&](auto query) {
     if constexpr (WithSum) walk.sums[query] = sums[query];
-    repeat<N>([&](auto i) { store(walk.out[query] + dim + i * L::kCount, out[query][i]); });
+    float* to = walk.out[query] + walk.out_dim + dim;
+    repeat<N>([&](auto i) { store(to + i * L::kCount, out[query][i]); });
   });
 }
 
 template <class L, class Value, int32_t Q>
 void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) {
-  constexpr int32_t kVectors = value_vectors<L>(Q);
+  constexpr int32_t kVectors = value_vectors<L, Value>(Q);
   int32_t dim = 0;
-  if (head.value_dim >= kVectors * L::kCount) {
+  if (walk.sums != nullptr && head.value_dim >= kVectors * L::kCount) {
     add_values<L, Value, Q, kVectors, true>(head, walk, 0, L::kCount);
     dim = kVectors * L::kCount;
   }
@@ -208,7 +213,7 @@ void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) 
   float unused[Q] = {};
   ValueWalk rest = walk;
   for (; dim < head.value_dim; dim += L::kCount) {
-    if (dim > 0) rest.sums = unused;
+    if (dim > 0 || walk.sums == nullptr) rest.sums = unused;
     const int32_t left = head.value_dim - dim;
     const int32_t count = left < L::kCount ? left : L::kCount;
     add_values<L, Value, Q, 1, true>(head, rest, dim, count);
