@@ -22,6 +22,10 @@ struct Scores {
   int32_t distance;  // From the query's own position to the first.
 };
 
+// Whether exp() takes no more steps than exp_within_range().
+template <class L>
+constexpr bool kExpIsShort = requires(L a) { times_power_of_two(a, a); };
+
 // Scales and caps scores, adds ALiBi's bias and replaces them by exp(score - max); returns the
 // maximum.
 template <class L>
@@ -43,7 +47,7 @@ inline float exponentials(const cpu::AttendArgs& args, const Scores& of) {
     store_some(scores + i, score, lane_count);
     if (lane_count == L::kCount) {
       largest_lanes = larger(score, largest_lanes);
-      lowest_lanes = larger(zero - score, lowest_lanes);
+      if constexpr (!kExpIsShort<L>) lowest_lanes = larger(zero - score, lowest_lanes);
     } else {
       for (int32_t j = i; j < count; ++j) {
         max = scores[j] > max ? scores[j] : max;
@@ -54,7 +58,7 @@ inline float exponentials(const cpu::AttendArgs& args, const Scores& of) {
   max = largest(largest_lanes, max);
   lowest = largest(lowest_lanes, lowest);
   const L max_lanes = L(max);
-  if (max + lowest <= 87.0f) {
+  if (!kExpIsShort<L> && max + lowest <= 87.0f) {
     for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
       const L score = load_some<L>(scores + i, lane_count);
       store_some(scores + i, elementary::exp_within_range(score - max_lanes), lane_count);
