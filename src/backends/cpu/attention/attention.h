@@ -7,6 +7,7 @@
 
 #include "backends/cpu/attention/tile.h"
 #include "backends/cpu/attention/walks.h"
+#include "backends/cpu/lanes/transpose_vectors.h"
 
 namespace cairn {
 namespace {
@@ -117,6 +118,44 @@ struct Block {
   int32_t first, count;
 };
 
+// Adds up the exponentials of up to as many queries as there are lanes, positions ascending: a lane
+// has one query's.
+template <class L>
+void add_up(const AttendRoom& room, KvBlockView& view, Block block) {
+  // What all queries see, in whole vectors.
+  int32_t begin = 0, end = cpu::kBlockPositions;
+  for (int32_t query = block.first; query < block.first + block.count; ++query) {
+    begin = view.begin[query] > begin ? view.begin[query] : begin;
+    end = view.end[query] < end ? view.end[query] : end;
+  }
+  if (begin >= end) begin = end = cpu::kBlockPositions;
+  end -= (end - begin) % L::kCount;
+  const auto row = [&](int32_t i) {
+    const int32_t query = block.first + (i < block.count ? i : 0);
+    return room.scores + query * cpu::kBlockPositions;
+  };
+  float sums[L::kCount] = {};
+  const auto add_alone = [&](int32_t low, int32_t high) {
+    for (int32_t i = 0; i < block.count; ++i) {
+      const int32_t query = block.first + i;
+      const int32_t first = view.begin[query] > low ? view.begin[query] : low;
+      const int32_t last = view.end[query] < high ? view.end[query] : high;
+      for (int32_t position = first; position < last; ++position) sums[i] += row(i)[position];
+    }
+  };
+  add_alone(0, begin);
+  L lanes = L::load(sums);
+  for (int32_t position = begin; position < end; position += L::kCount) {
+    L vectors[L::kCount];
+    repeat<L::kCount>([&](auto i) { vectors[i] = L::load(row(i) + position); });
+    transpose_vectors(vectors);
+    repeat<L::kCount>([&](auto i) { lanes = lanes + vectors[i]; });
+  }
+  store(sums, lanes);
+  add_alone(end, cpu::kBlockPositions);
+  for (int32_t i = 0; i < block.count; ++i) view.sums[block.first + i] = sums[i];
+}
+
 // The values of positions [from, to), for the outputs' dims from `out_dim` on. The queries' ranges
 // may begin and end at different positions (rows of a prompt on the diagonal, windows): what only
 // some of them see is added for these alone, in order.
@@ -137,8 +176,7 @@ void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, KvBloc
   const auto walk = [&](int32_t i, int32_t count, int32_t first, int32_t last) {
     const int32_t query = block.first + i;
     walks.values[count](head, {scores + query * cpu::kBlockPositions, view.outs + query, out_dim,
-                               out_dim == 0 ? view.sums + query : nullptr, first, last,
-                               view.limit});
+                               view.sums + query, first, last, view.limit});
   };
   // Neighbours that see the same go together: the heads of a row.
   const auto walk_alone = [&](const int32_t* first, const int32_t* last, int32_t low,
@@ -238,6 +276,10 @@ void add_values_of_kv_block(const cpu::AttendArgs& args, KvBlockView& view,
     add_values_of_block<L>(kWalks<L>[args.value_type], view.head, view, room.scores,
                            {0, args.query_count}, view.first, view.last, 0);
     return;
+  }
+  for (int32_t first = 0; first < args.query_count; first += L::kCount) {
+    const int32_t left = args.query_count - first;
+    add_up<L>(room, view, {first, left < L::kCount ? left : L::kCount});
   }
   // The block's pages take turns in the tile.
   PageId places[cpu::kBlockPositions / cpu::kPageSlots];
