@@ -25,7 +25,9 @@ struct Scores {
 
 // Whether exp() takes no more steps than exp_within_range().
 template <class L>
-constexpr bool kExpIsShort = requires(L a) { times_power_of_two(a, a); };
+constexpr bool kExpIsShort = requires(L a) {
+  times_power_of_two(a, a);
+};
 
 // Scales and caps scores, adds ALiBi's bias and replaces them by exp(score - max); returns the
 // maximum.
@@ -175,8 +177,9 @@ void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, KvBloc
   if (common_begin >= common_end) common_begin = common_end = to;
   const auto walk = [&](int32_t i, int32_t count, int32_t first, int32_t last) {
     const int32_t query = block.first + i;
-    walks.values[count](head, {scores + query * cpu::kBlockPositions, view.outs + query, out_dim,
-                               view.sums + query, first, last, view.limit});
+    walks.values[count](head,
+                        {scores + query * cpu::kBlockPositions, view.outs + query, out_dim,
+                         out_dim == 0 ? view.sums + query : nullptr, first, last, view.limit});
   };
   // Neighbours that see the same go together: the heads of a row.
   const auto walk_alone = [&](const int32_t* first, const int32_t* last, int32_t low,
@@ -277,9 +280,11 @@ void add_values_of_kv_block(const cpu::AttendArgs& args, KvBlockView& view,
                            {0, args.query_count}, view.first, view.last, 0);
     return;
   }
-  for (int32_t first = 0; first < args.query_count; first += L::kCount) {
-    const int32_t left = args.query_count - first;
-    add_up<L>(room, view, {first, left < L::kCount ? left : L::kCount});
+  if constexpr (!kAddsUp<L, float>) {
+    for (int32_t first = 0; first < args.query_count; first += L::kCount) {
+      const int32_t left = args.query_count - first;
+      add_up<L>(room, view, {first, left < L::kCount ? left : L::kCount});
+    }
   }
   // The block's pages take turns in the tile.
   PageId places[cpu::kBlockPositions / cpu::kPageSlots];

@@ -29,6 +29,8 @@ void widen_keys(const cpu::KvHeadArgs& head, const std::byte* page, const std::b
   }
 }
 
+static_assert(kScaleDims == cpu::kValueTileDims);
+
 // Values of all slots: some dims from `dim` on, a multiple of kScaleDims, become [slot][count].
 struct TileDims {
   int32_t dim, count;  // 1..kScaleDims.
@@ -103,12 +105,12 @@ using WidenValues = void (*)(const cpu::KvHeadArgs& head, const std::byte* page,
 // By KvType.
 template <class L>
 constexpr WidenKeys kWidenKeys[] = {widen_keys<L, F32Bits>, widen_keys<L, F16Bits>,
-                                widen_keys<L, BF16Bits>, widen_keys<L, Q8Bits>,
-                                widen_keys<L, Q4Bits>};
+                                    widen_keys<L, BF16Bits>, widen_keys<L, Q8Bits>,
+                                    widen_keys<L, Q4Bits>};
 template <class L>
 constexpr WidenValues kWidenValues[] = {widen_values<L, F32Bits>, widen_values<L, F16Bits>,
-                                  widen_values<L, BF16Bits>, widen_values<L, Q8Bits>,
-                                  widen_values<L, Q4Bits>};
+                                        widen_values<L, BF16Bits>, widen_values<L, Q8Bits>,
+                                        widen_values<L, Q4Bits>};
 template <class L>
 constexpr WidenValues kWidenKeysAsValues[] = {
     widen_keys_as_values<L, F32Bits>, widen_keys_as_values<L, F16Bits>,

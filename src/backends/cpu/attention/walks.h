@@ -9,9 +9,14 @@
 namespace cairn {
 namespace {
 
-// Plain floats are a tile in a cache: they are not prefetched, and their exponentials were added up.
+// Plain floats are a tile in a cache: they are not prefetched.
 template <class Bits>
 constexpr bool kIsTile = __is_same(Bits, float);
+
+// Whether a walk over values adds up the exponentials too. Over a tile, which many queries share,
+// only where registers are left for their sums.
+template <class L, class Value>
+constexpr bool kAddsUp = !kIsTile<Value> || L::kRegisters >= 32;
 
 // How many queries share a walk: as many as leave registers for keys and values.
 template <class L>
@@ -151,7 +156,7 @@ struct ValueWalk {
   const float* p;     // [query][kBlockPositions], from the block's start.
   float* const* out;  // [query]: [value_dim], padded.
   int32_t out_dim;    // Of out, where the values' first dim goes.
-  float* sums;        // [query]; not of a tile.
+  float* sums;        // [query]; null: not added to.
   int32_t begin, end;
   int32_t limit;  // Positions from here on are not read after this block.
 };
@@ -204,8 +209,8 @@ template <class L, class Value, int32_t Q>
 void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) {
   constexpr int32_t kVectors = value_vectors<L, Value>(Q);
   int32_t dim = 0;
-  if (!kIsTile<Value> && head.value_dim >= kVectors * L::kCount) {
-    add_values<L, Value, Q, kVectors, !kIsTile<Value>>(head, walk, 0, L::kCount);
+  if (kAddsUp<L, Value> && walk.sums != nullptr && head.value_dim >= kVectors * L::kCount) {
+    add_values<L, Value, Q, kVectors, kAddsUp<L, Value>>(head, walk, 0, L::kCount);
     dim = kVectors * L::kCount;
   }
   for (; dim + kVectors * L::kCount <= head.value_dim; dim += kVectors * L::kCount) {
@@ -215,10 +220,10 @@ void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) 
   float unused[Q] = {};
   ValueWalk rest = walk;
   for (; dim < head.value_dim; dim += L::kCount) {
-    if (dim > 0) rest.sums = unused;
+    if (dim > 0 || walk.sums == nullptr) rest.sums = unused;
     const int32_t left = head.value_dim - dim;
     const int32_t count = left < L::kCount ? left : L::kCount;
-    add_values<L, Value, Q, 1, !kIsTile<Value>>(head, rest, dim, count);
+    add_values<L, Value, Q, 1, kAddsUp<L, Value>>(head, rest, dim, count);
   }
 }
 
