@@ -275,6 +275,7 @@ void add_attention(Context& context) {
   for (const int32_t depth : {0, 512, 16384}) {
     for (const int32_t rows : {1, 512}) add({64, 4, KvType::f16}, rows, depth);
   }
+  for (const int32_t rows : {2, 4, 8}) add({64, 4, KvType::f16}, rows, 4096);
   for (const KvType type : {KvType::f16, KvType::q8_0}) {
     for (const int32_t rows : {1, 512}) {
       context.add(

@@ -85,6 +85,21 @@ TEST(Attend, EveryLevelHasTheReferencesBits) {
   }
 }
 
+// So many that a task takes as many queries as one call can: several of what is added up side by
+// side, and a last task with few.
+TEST(Attend, ManyRowsOfManyHeads) {
+  const std::vector<SliceSpec> specs = {{.row_count = 130, .first_position = 200}};
+  const std::vector<Shape> shapes = {
+      {.kv_heads = 8, .group = 4, .key_dim = 8, .value_dim = 33},
+      {.kv_heads = 8, .group = 3, .key_dim = 9, .value_dim = 72, .window = 45, .slopes = true},
+      {.kv_heads = 8, .group = 1, .key_dim = 8, .value_dim = 64, .window = 300, .sinks = true},
+      {.kv_heads = 8, .group = 4, .key_dim = 40, .value_dim = 36, .in_keys = true}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    expect_same_bits(uint32_t(i), specs,
+                     [&](World& world) -> Op { return make_attend(world, shapes[i]); });
+  }
+}
+
 TEST(Attend, LongPromptsAndLargeGroups) {
   expect_same_bits(1, {{.row_count = 70, .first_position = 480}}, [](World& world) -> Op {
     return make_attend(world, {.kv_heads = 1, .group = 4, .key_dim = 16, .value_dim = 64});

@@ -112,7 +112,7 @@ struct AttendQuery {
   float slope;       // ALiBi's slope; 0: none.
 };
 
-inline constexpr int32_t kAttendQueries = 64;    // The most queries of one call.
+inline constexpr int32_t kAttendQueries = 128;   // The most queries of one call.
 inline constexpr int32_t kBlockPositions = 256;  // kAttentionBlock of device/step.h.
 inline constexpr int32_t kPageSlots = 32;        // kPageTokens of device/step.h.
 inline constexpr int32_t kQueryBlock = 8;        // Queries that share one walk, at most.
@@ -148,12 +148,12 @@ constexpr int32_t slot_floats(int32_t value_dim) {
 constexpr int32_t attend_q_floats(int32_t key_dim) {
   return (kAttendQueries + kQueryBlock) * padded_dim(key_dim);
 }
-// Pages of values that are widened at a time: 32 KiB of floats.
-constexpr int32_t value_tile_pages(int32_t value_dim) {
-  return value_dim <= 64 ? 4 : value_dim <= 128 ? 2 : 1;
-}
+// What is widened at a time of values, 16 KiB of floats: half of a first cache, since all queries
+// walk over it one block after another, and since sums are loaded and stored for each time.
+inline constexpr int32_t kValueTilePages = 4;
+inline constexpr int32_t kValueTileDims = 32;
 constexpr int32_t attend_scratch_floats(int32_t key_dim, int32_t value_dim) {
-  const int32_t values_tile = value_tile_pages(value_dim) * value_dim;
+  const int32_t values_tile = kValueTilePages * kValueTileDims;
   const int32_t tile = kPageSlots * (key_dim > values_tile ? key_dim : values_tile);
   return attend_q_floats(key_dim) + kAttendQueries * (kBlockPositions + slot_floats(value_dim)) +
          tile;

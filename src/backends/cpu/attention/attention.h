@@ -7,6 +7,7 @@
 
 #include "backends/cpu/attention/tile.h"
 #include "backends/cpu/attention/walks.h"
+#include "backends/cpu/lanes/transpose_vectors.h"
 
 namespace cairn {
 namespace {
@@ -20,6 +21,12 @@ struct Scores {
   int32_t count;
   float slope;
   int32_t distance;  // From the query's own position to the first.
+};
+
+// Whether exp() takes no more steps than exp_within_range().
+template <class L>
+constexpr bool kExpIsShort = requires(L a) {
+  times_power_of_two(a, a);
 };
 
 // Scales and caps scores, adds ALiBi's bias and replaces them by exp(score - max); returns the
@@ -43,7 +50,7 @@ inline float exponentials(const cpu::AttendArgs& args, const Scores& of) {
     store_some(scores + i, score, lane_count);
     if (lane_count == L::kCount) {
       largest_lanes = larger(score, largest_lanes);
-      lowest_lanes = larger(zero - score, lowest_lanes);
+      if constexpr (!kExpIsShort<L>) lowest_lanes = larger(zero - score, lowest_lanes);
     } else {
       for (int32_t j = i; j < count; ++j) {
         max = scores[j] > max ? scores[j] : max;
@@ -54,7 +61,7 @@ inline float exponentials(const cpu::AttendArgs& args, const Scores& of) {
   max = largest(largest_lanes, max);
   lowest = largest(lowest_lanes, lowest);
   const L max_lanes = L(max);
-  if (max + lowest <= 87.0f) {
+  if (!kExpIsShort<L> && max + lowest <= 87.0f) {
     for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
       const L score = load_some<L>(scores + i, lane_count);
       store_some(scores + i, elementary::exp_within_range(score - max_lanes), lane_count);
@@ -87,7 +94,7 @@ struct AttendRoom {
   float* q;       // [query / kBlock][dim][kBlock]
   float* scores;  // [query][kBlockPositions]
   float* slots;   // [query]: of one block, if the query's own slot is in use.
-  float* tile;    // One page of keys, or some of values.
+  float* tile;    // One page of keys, or some dims of some pages of values.
 
   explicit AttendRoom(const cpu::AttendArgs& args) {
     q = args.scratch;
@@ -113,12 +120,51 @@ struct Block {
   int32_t first, count;
 };
 
-// The values of positions [from, to). The queries' ranges may begin and end at different positions
-// (rows of a prompt on the diagonal, windows): what only some of them see is added for these alone,
-// in order.
+// Adds up the exponentials of up to as many queries as there are lanes, positions ascending: a lane
+// has one query's.
+template <class L>
+void add_up(const AttendRoom& room, KvBlockView& view, Block block) {
+  // What all queries see, in whole vectors.
+  int32_t begin = 0, end = cpu::kBlockPositions;
+  for (int32_t query = block.first; query < block.first + block.count; ++query) {
+    begin = view.begin[query] > begin ? view.begin[query] : begin;
+    end = view.end[query] < end ? view.end[query] : end;
+  }
+  if (begin >= end) begin = end = cpu::kBlockPositions;
+  end -= (end - begin) % L::kCount;
+  const auto row = [&](int32_t i) {
+    const int32_t query = block.first + (i < block.count ? i : 0);
+    return room.scores + query * cpu::kBlockPositions;
+  };
+  float sums[L::kCount] = {};
+  const auto add_alone = [&](int32_t low, int32_t high) {
+    for (int32_t i = 0; i < block.count; ++i) {
+      const int32_t query = block.first + i;
+      const int32_t first = view.begin[query] > low ? view.begin[query] : low;
+      const int32_t last = view.end[query] < high ? view.end[query] : high;
+      for (int32_t position = first; position < last; ++position) sums[i] += row(i)[position];
+    }
+  };
+  add_alone(0, begin);
+  L lanes = L::load(sums);
+  for (int32_t position = begin; position < end; position += L::kCount) {
+    L vectors[L::kCount];
+    repeat<L::kCount>([&](auto i) { vectors[i] = L::load(row(i) + position); });
+    transpose_vectors(vectors);
+    repeat<L::kCount>([&](auto i) { lanes = lanes + vectors[i]; });
+  }
+  store(sums, lanes);
+  add_alone(end, cpu::kBlockPositions);
+  for (int32_t i = 0; i < block.count; ++i) view.sums[block.first + i] = sums[i];
+}
+
+// The values of positions [from, to), for the outputs' dims from `out_dim` on. The queries' ranges
+// may begin and end at different positions (rows of a prompt on the diagonal, windows): what only
+// some of them see is added for these alone, in order.
 template <class L>
 void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, KvBlockView& view,
-                         const float* scores, Block block, int32_t from, int32_t to) {
+                         const float* scores, Block block, int32_t from, int32_t to,
+                         int32_t out_dim) {
   int32_t begin[cpu::kQueryBlock], end[cpu::kQueryBlock];
   int32_t common_begin = from, common_end = to;
   for (int32_t i = 0; i < block.count; ++i) {
@@ -131,8 +177,9 @@ void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, KvBloc
   if (common_begin >= common_end) common_begin = common_end = to;
   const auto walk = [&](int32_t i, int32_t count, int32_t first, int32_t last) {
     const int32_t query = block.first + i;
-    walks.values[count](head, {scores + query * cpu::kBlockPositions, view.outs + query,
-                               view.sums + query, first, last, view.limit});
+    walks.values[count](head,
+                        {scores + query * cpu::kBlockPositions, view.outs + query, out_dim,
+                         out_dim == 0 ? view.sums + query : nullptr, first, last, view.limit});
   };
   // Neighbours that see the same go together: the heads of a row.
   const auto walk_alone = [&](const int32_t* first, const int32_t* last, int32_t low,
@@ -207,43 +254,58 @@ void score_kv_block(const cpu::AttendArgs& args, const KvBlockView& view, const 
   }
 }
 
+// Some dims of the values of as many pages as the tile takes, from the position `from` on.
+template <class L>
+void widen_values_of_pages(const cpu::AttendArgs& args, const KvBlockView& view, TileDims dims,
+                           int32_t from, float* tile) {
+  const WidenValues widen = args.head.values_in_keys ? kWidenKeysAsValues<L>[args.value_type]
+                                                     : kWidenValues<L>[args.value_type];
+  const int32_t kv_block_end =
+      (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
+  for (int32_t page = 0; page < cpu::kValueTilePages; ++page) {
+    const int32_t position = from + page * cpu::kPageSlots;
+    if (position >= view.last) break;
+    if (position + cpu::kPageSlots <= view.first) continue;  // Perhaps no longer kept.
+    const std::byte* ahead = ahead_of_values(view.head, position, kv_block_end, view.limit);
+    widen(view.head, values_at(view.head, position), ahead, dims,
+          tile + page * cpu::kPageSlots * dims.count);
+  }
+}
+
 template <class L>
 void add_values_of_kv_block(const cpu::AttendArgs& args, KvBlockView& view,
                             const AttendRoom& room) {
-  const bool in_keys = args.head.values_in_keys;
-  if (args.query_count <= kBlock<L> && !in_keys) {
+  if (args.query_count <= kBlock<L> && !args.head.values_in_keys) {
     add_values_of_block<L>(kWalks<L>[args.value_type], view.head, view, room.scores,
-                           {0, args.query_count}, view.first, view.last);
+                           {0, args.query_count}, view.first, view.last, 0);
     return;
   }
-  // As many pages at a time as stay in the first cache, since sums are loaded and stored for each
-  // time: the block's pages take turns in the tile.
-  const int32_t tile_pages = cpu::value_tile_pages(args.head.value_dim);
+  if constexpr (!kAddsUp<L, float>) {
+    for (int32_t first = 0; first < args.query_count; first += L::kCount) {
+      const int32_t left = args.query_count - first;
+      add_up<L>(room, view, {first, left < L::kCount ? left : L::kCount});
+    }
+  }
+  // The block's pages take turns in the tile.
   PageId places[cpu::kBlockPositions / cpu::kPageSlots];
   for (int32_t i = 0; i < cpu::kBlockPositions / cpu::kPageSlots; ++i) {
-    places[i] = PageId(i % tile_pages);
+    places[i] = PageId(i % cpu::kValueTilePages);
   }
   cpu::KvHeadArgs tile_head = view.head;
   tile_head.values = reinterpret_cast<std::byte*>(room.tile);
-  tile_head.values_page_bytes = sizeof(float) * size_t(cpu::kPageSlots * args.head.value_dim);
   tile_head.pages = places;
-  const int32_t step = tile_pages * cpu::kPageSlots;
-  const int32_t kv_block_end =
-      (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
-  for (int32_t from = view.first / step * step; from < view.last; from += step) {
-    for (int32_t position = from; position < from + step && position < view.last;
-         position += cpu::kPageSlots) {
-      if (position + cpu::kPageSlots <= view.first) continue;  // Perhaps no longer kept.
-      const std::byte* ahead = ahead_of_values(view.head, position, kv_block_end, view.limit);
-      float* place = room.tile + position / cpu::kPageSlots % tile_pages *
-                                     (cpu::kPageSlots * args.head.value_dim);
-      const Widen widen =
-          in_keys ? kWidenKeysAsValues<L>[args.value_type] : kWidenValues<L>[args.value_type];
-      widen(view.head, values_at(view.head, position), ahead, place);
+  constexpr int32_t kStep = cpu::kValueTilePages * cpu::kPageSlots;
+  for (int32_t from = view.first / kStep * kStep; from < view.last; from += kStep) {
+    for (int32_t dim = 0; dim < args.head.value_dim; dim += kScaleDims) {
+      const int32_t left = args.head.value_dim - dim;
+      tile_head.value_dim = left < kScaleDims ? left : kScaleDims;
+      tile_head.values_page_bytes = sizeof(float) * size_t(cpu::kPageSlots * tile_head.value_dim);
+      widen_values_of_pages<L>(args, view, {dim, tile_head.value_dim}, from, room.tile);
+      for_blocks<L>(args.query_count, [&](Block block) {
+        add_values_of_block<L>(kTileWalks<L>, tile_head, view, room.scores, block, from,
+                               from + kStep, dim);
+      });
     }
-    for_blocks<L>(args.query_count, [&](Block block) {
-      add_values_of_block<L>(kTileWalks<L>, tile_head, view, room.scores, block, from, from + step);
-    });
   }
 }
 

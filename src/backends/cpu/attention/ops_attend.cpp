@@ -15,6 +15,8 @@ namespace {
 constexpr int32_t kBlockPages = kBlockPositions / kPageSlots;
 // Tasks that are enough for any number of threads: more of them only cost slots.
 constexpr int32_t kTaskGoal = 32;
+// A task has at most so many queries where larger ones would leave too few tasks.
+constexpr int32_t kFewQueries = kAttendQueries / 2;
 // Keys and values of a part, at least: some microseconds of reading.
 constexpr size_t kPartBytes = size_t(96) << 10;
 // Room for slots. Of it only what is used costs memory.
@@ -22,22 +24,26 @@ constexpr int64_t kSharedFloats = int64_t(1) << 20;
 constexpr int32_t kBranches = 64;
 constexpr int32_t kCounters = 1024;
 
-// How the query heads of one KV head are divided: as many a task as one call takes, and so many
-// rows that it has up to kAttendQueries queries.
+// How the query heads of one KV head are divided: as many a task as kFewQueries, and so many rows
+// that it has up to kFewQueries, or up to kAttendQueries where that leaves enough tasks: keys and
+// values are read and widened once for a task.
 struct Shape {
   const KvPlane& plane;
   int32_t group_heads;  // Query heads of a kv head.
   int32_t chunk_count;  // Tasks that share a kv head's query heads.
   int32_t task_heads;   // Query heads of a task.
   int32_t part_count;   // Of all query heads.
-  int32_t task_rows;
+  int32_t few_rows, task_rows;
 
   Shape(const op::Attend& op, const Step& step) : plane(step.kv_planes[size_t(op.plane)]) {
     group_heads = op.head_count / plane.kv_head_count;
-    chunk_count = (group_heads + kAttendQueries - 1) / kAttendQueries;
+    chunk_count = (group_heads + kFewQueries - 1) / kFewQueries;
     task_heads = (group_heads + chunk_count - 1) / chunk_count;
     part_count = plane.kv_head_count * chunk_count;
-    task_rows = std::min(16, kAttendQueries / task_heads);
+    few_rows = std::min(16, kFewQueries / task_heads);
+    const int32_t many_rows = std::min(32, kAttendQueries / task_heads);
+    const int64_t task_count = int64_t(block_count(step, many_rows)) * part_count;
+    task_rows = task_count >= kTaskGoal ? many_rows : few_rows;
   }
   int32_t kv_head(int32_t part) const { return part / chunk_count; }
   int32_t first_head(int32_t part) const { return part % chunk_count * task_heads; }
@@ -431,7 +437,7 @@ int64_t cut_attend(const Op& any, const Step& step, std::byte* notes_bytes) {
       step.slices.size() <= size_t(kBranches) &&
       int64_t(step.slices.size()) * shape.part_count <= kCounters &&
       std::all_of(step.slices.begin(), step.slices.end(),
-                  [&](const Slice& slice) { return slice.row_count <= shape.task_rows; });
+                  [&](const Slice& slice) { return slice.row_count <= shape.few_rows; });
   if (has_few_rows) {
     Cutter cutter(op, step, shape, notes);
     if (cutter.cut()) {

@@ -9,6 +9,15 @@
 namespace cairn {
 namespace {
 
+// Plain floats are a tile in a cache: they are not prefetched.
+template <class Bits>
+constexpr bool kIsTile = __is_same(Bits, float);
+
+// Whether a walk over values adds up the exponentials too. Over a tile, which many queries share,
+// only where registers are left for their sums.
+template <class L, class Value>
+constexpr bool kAddsUp = !kIsTile<Value> || L::kRegisters >= 32;
+
 // How many queries share a walk: as many as leave registers for keys and values.
 template <class L>
 constexpr int32_t kBlock = L::kCount == 16  ? 8
@@ -27,10 +36,12 @@ template <class L>
 constexpr int32_t score_pages(int32_t query_count) {
   return L::kCount == 16 && query_count <= 4 ? 2 : 1;
 }
-// The same for the vectors of a value.
-template <class L>
+// The same for the vectors of a value. A tile has kScaleDims dims of values.
+template <class L, class Value>
 constexpr int32_t value_vectors(int32_t query_count) {
-  return L::kCount == 8 ? (query_count <= 2 ? 4 : 2) : (query_count <= 6 ? 4 : 2);
+  const int32_t most = L::kCount == 8 ? (query_count <= 2 ? 4 : 2) : (query_count <= 6 ? 4 : 2);
+  const int32_t tile = kScaleDims / L::kCount;
+  return kIsTile<Value> && tile < most ? tile : most;
 }
 
 inline const std::byte* keys_at(const cpu::KvHeadArgs& head, int32_t position) {
@@ -44,10 +55,8 @@ inline const std::byte* values_at(const cpu::KvHeadArgs& head, int32_t position)
 
 // Pages lie anywhere in memory, so the hardware cannot prefetch the next one: reading a page
 // prefetches the one that is read two pages later. The order of reading: a block's keys, its
-// values, the next block's keys. Plain floats are a tile in a cache and are not prefetched.
+// values, the next block's keys.
 constexpr int32_t kAhead = 2 * cpu::kPageSlots;
-template <class Bits>
-constexpr bool kAsks = !__is_same(Bits, float);
 
 // Into the second cache: it has room for more outstanding lines than the first, and two pages of
 // all dims would push out of the first what is being used.
@@ -90,7 +99,7 @@ template <class L, class Key, int32_t Q, int32_t P>
   repeat<P>([&](auto p) {
     const int32_t at = position + p * cpu::kPageSlots;
     pages[p] = keys_at(head, at);
-    if constexpr (kAsks<Key>) ahead[p] = ahead_of_keys(head, at, walk.first, walk.kv_block_end);
+    if constexpr (!kIsTile<Key>) ahead[p] = ahead_of_keys(head, at, walk.first, walk.kv_block_end);
   });
   for (int32_t slot = 0; slot < cpu::kPageSlots; slot += kVectors * L::kCount) {
     L sums[Q][P][kVectors];
@@ -106,7 +115,7 @@ template <class L, class Key, int32_t Q, int32_t P>
         L key[P][kVectors];
         repeat<P>([&](auto p) {
           const size_t offset = keys[p].read(d, key[p]);
-          if constexpr (kAsks<Key>) ask_for(ahead[p] + offset);
+          if constexpr (!kIsTile<Key>) ask_for(ahead[p] + offset);
         });
         repeat<Q>([&](auto query) {
           const L part = L(walk.q[d * kBlock<L> + query]);
@@ -146,7 +155,8 @@ void add_scores(const cpu::KvHeadArgs& head, const KeyWalk& walk) {
 struct ValueWalk {
   const float* p;     // [query][kBlockPositions], from the block's start.
   float* const* out;  // [query]: [value_dim], padded.
-  float* sums;        // [query]
+  int32_t out_dim;    // Of out, where the values' first dim goes.
+  float* sums;        // [query]; null: not added to.
   int32_t begin, end;
   int32_t limit;  // Positions from here on are not read after this block.
 };
@@ -159,8 +169,9 @@ inline void add_values(const cpu::KvHeadArgs& head, const ValueWalk& walk, int32
   L out[Q][N];
   float sums[Q];
   repeat<Q>([&](auto query) {
-    sums[query] = walk.sums[query];
-    repeat<N>([&](auto i) { out[query][i] = L::load(walk.out[query] + dim + i * L::kCount); });
+    if constexpr (WithSum) sums[query] = walk.sums[query];
+    const float* from = walk.out[query] + walk.out_dim + dim;
+    repeat<N>([&](auto i) { out[query][i] = L::load(from + i * L::kCount); });
   });
   const int32_t page_end = (walk.end + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   for (int32_t position = walk.begin; position < walk.end;) {
@@ -169,14 +180,14 @@ inline void add_values(const cpu::KvHeadArgs& head, const ValueWalk& walk, int32
     const int32_t steps = left < in_page ? left : in_page;
     ValueReader<L, Value, N> values(head, values_at(head, position), slot, dim);
     const std::byte* ahead = nullptr;
-    if constexpr (kAsks<Value>) {
+    if constexpr (!kIsTile<Value>) {
       ahead = ahead_of_values(head, position - slot, page_end, walk.limit);
     }
     const float* p = walk.p + position;
     for (int32_t step = 0; step < steps; ++step) {
       L value[N];
       const size_t offset = values.read(count, value);
-      constexpr size_t kBytes = kAsks<Value> ? ValueReader<L, Value, N>::kBytes : 0;
+      constexpr size_t kBytes = !kIsTile<Value> ? ValueReader<L, Value, N>::kBytes : 0;
       for (size_t line = 0; line < kBytes; line += 64) ask_for(ahead + offset + line);
       repeat<Q>([&](auto query) {
         const float weight = p[query * cpu::kBlockPositions + step];
@@ -189,16 +200,17 @@ inline void add_values(const cpu::KvHeadArgs& head, const ValueWalk& walk, int32
   }
   repeat<Q>([&](auto query) {
     if constexpr (WithSum) walk.sums[query] = sums[query];
-    repeat<N>([&](auto i) { store(walk.out[query] + dim + i * L::kCount, out[query][i]); });
+    float* to = walk.out[query] + walk.out_dim + dim;
+    repeat<N>([&](auto i) { store(to + i * L::kCount, out[query][i]); });
   });
 }
 
 template <class L, class Value, int32_t Q>
 void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) {
-  constexpr int32_t kVectors = value_vectors<L>(Q);
+  constexpr int32_t kVectors = value_vectors<L, Value>(Q);
   int32_t dim = 0;
-  if (head.value_dim >= kVectors * L::kCount) {
-    add_values<L, Value, Q, kVectors, true>(head, walk, 0, L::kCount);
+  if (kAddsUp<L, Value> && walk.sums != nullptr && head.value_dim >= kVectors * L::kCount) {
+    add_values<L, Value, Q, kVectors, kAddsUp<L, Value>>(head, walk, 0, L::kCount);
     dim = kVectors * L::kCount;
   }
   for (; dim + kVectors * L::kCount <= head.value_dim; dim += kVectors * L::kCount) {
@@ -208,10 +220,10 @@ void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) 
   float unused[Q] = {};
   ValueWalk rest = walk;
   for (; dim < head.value_dim; dim += L::kCount) {
-    if (dim > 0) rest.sums = unused;
+    if (dim > 0 || walk.sums == nullptr) rest.sums = unused;
     const int32_t left = head.value_dim - dim;
     const int32_t count = left < L::kCount ? left : L::kCount;
-    add_values<L, Value, Q, 1, true>(head, rest, dim, count);
+    add_values<L, Value, Q, 1, kAddsUp<L, Value>>(head, rest, dim, count);
   }
 }
 

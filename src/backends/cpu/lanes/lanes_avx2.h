@@ -245,10 +245,10 @@ CAIRN_LANES float add_tree(const Partials& sums) {
 
 // The largest lane; `start` where all lanes are smaller or NaN.
 CAIRN_LANES float largest(Lanes a, float start) {
-  float lanes[8];
-  _mm256_storeu_ps(lanes, a.v);
-  for (int32_t i = 0; i < 8; ++i) start = lanes[i] > start ? lanes[i] : start;
-  return start;
+  const __m256 all = _mm256_max_ps(a.v, _mm256_set1_ps(start));  // A NaN leaves `start`.
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
 // Splits pairs: the even elements of the 16 floats (a, b) and the odd ones; and the way back.

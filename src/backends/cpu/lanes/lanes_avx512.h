@@ -241,10 +241,12 @@ CAIRN_LANES float add_tree(const Partials& sums) {
 
 // The largest lane; `start` where all lanes are smaller or NaN.
 CAIRN_LANES float largest(Lanes a, float start) {
-  float lanes[16];
-  _mm512_storeu_ps(lanes, a.v);
-  for (int32_t i = 0; i < 16; ++i) start = lanes[i] > start ? lanes[i] : start;
-  return start;
+  const __m512 all = _mm512_max_ps(a.v, _mm512_set1_ps(start));  // A NaN leaves `start`.
+  const __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(all), 1));
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(all), upper);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
 // Splits pairs: the even elements of the 32 floats (a, b) and the odd ones; and the way back.
