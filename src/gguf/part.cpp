@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/text/byte_text.h"
 #include "gguf/cursor.h"
 #include "gguf/limits.h"
 #include "gguf/rules.h"

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/text/byte_text.h"
 #include "gguf/rules.h"
 
 namespace cairn::gguf {

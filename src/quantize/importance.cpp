@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/mapped_file.h"
+#include "base/text/byte_text.h"
 #include "gguf/gguf.h"
 
 namespace cairn::quantize {
@@ -53,7 +54,7 @@ Result<Importance> Importance::load(const std::string& path) {
   CAIRN_TRY(const MappedFile file, MappedFile::open(path));
   Importance importance;
   importance.path_ = path;
-  const bool is_gguf = file.bytes().size() >= 4 && gguf::as_text(file.bytes().first(4)) == "GGUF";
+  const bool is_gguf = file.bytes().size() >= 4 && as_text(file.bytes().first(4)) == "GGUF";
   Status status =
       is_gguf ? importance.load_gguf(file.bytes(), path) : importance.load_dat(file.bytes(), path);
   if (!status) return std::move(status).error();
@@ -110,16 +111,16 @@ Status Importance::load_dat(std::span<const std::byte> bytes, const std::string&
     CAIRN_TRY(const auto raw,
               cursor.take(gguf::FileInt(uint64_t(value_count) * sizeof(float)), "values"));
     std::vector<float> values = floats_of(raw);
-    CAIRN_TRY(check_finite(gguf::as_text(name), values));
+    CAIRN_TRY(check_finite(as_text(name), values));
     const float divisor = int32_t(call_count) > 0 ? float(call_count) : 1.0f;
     for (float& value : values) value /= divisor;
-    factors_[std::string(gguf::as_text(name))] = std::move(values);
+    factors_[std::string(as_text(name))] = std::move(values);
   }
   if (cursor.remaining() < 8) return Ok{};
   CAIRN_TRY([[maybe_unused]] const uint32_t last_call, cursor.u32("calls"));
   CAIRN_TRY(const uint32_t set_bytes, cursor.u32("a data set's name"));
   CAIRN_TRY(const auto set, cursor.take(gguf::FileInt(set_bytes), "a data set's name"));
-  if (!set.empty()) datasets_.emplace_back(gguf::as_text(set));
+  if (!set.empty()) datasets_.emplace_back(as_text(set));
   return Ok{};
 }
 

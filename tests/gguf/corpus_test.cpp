@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/output_file.h"
+#include "base/text/byte_text.h"
 #include "gguf/writer.h"
 #include "quant/quant.h"
 #include "tests/gguf/raw_file.h"

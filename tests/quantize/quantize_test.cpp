@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 
+#include "base/text/byte_text.h"
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
 #include "quantize/importance.h"
@@ -359,7 +360,7 @@ TEST(Quantize, WeightsThatAreNoNumbersAreErrors) {
     const size_t weight_bytes = size_t(tensor.type->block_bytes);
     const size_t row = tensor.row_count() > 2 ? 2 : 0;
     std::string bad = good;
-    const size_t tensor_at = good.find(std::string(gguf::as_text(tensor.bytes)));
+    const size_t tensor_at = good.find(std::string(as_text(tensor.bytes)));
     ASSERT_NE(tensor_at, std::string::npos);
     const size_t at = tensor_at + (row * size_t(tensor.dims[0]) + 5) * weight_bytes;
     std::memcpy(bad.data() + at, &bits, weight_bytes);

@@ -232,11 +232,7 @@ void PeerServer::hang_up(Client& client) {
 }
 
 void PeerServer::receive(Client& client) {
-  if (!client.session.wants_bytes() || client.is_ending) {
-    // It has hung up, and waits for nothing.
-    client.socket.close();
-    return;
-  }
+  if (!client.session.wants_bytes() || client.is_ending) return hang_up(client);
   std::array<std::byte, kReceivedMax> bytes;
   const std::optional<size_t> count = client.socket.receive(bytes);
   if (!count) return hang_up(client);
