@@ -50,6 +50,23 @@ template <class L>
 
 // How an updated state is stored: into the caches, for the next row, or past them.
 enum class StatesGo : uint8_t { home, past_caches };
+template <StatesGo Go, class L>
+[[gnu::always_inline]] inline void store_state(float* p, L state, int32_t count) {
+  if constexpr (Go == StatesGo::past_caches) {
+    store_past_caches(p, state);
+  } else {
+    store_some(p, state, count);
+  }
+}
+
+// Where the states of a key lie, beside those of the next one.
+template <class Float>
+struct KeyStates {
+  Float* first;
+  int32_t stride;
+
+  void go_on() { first += stride; }
+};
 
 // Prefetches what is kAheadFloats after N vectors.
 template <class L, int32_t N>

@@ -205,7 +205,7 @@ struct ScanArgs {
   const float* before;  // [state_size][head_dim]; may be `after`.
   float* after;
   float d;
-  bool streams;  // One row; `after` is aligned to kLineBytes and not read soon.
+  bool streams;  // `after` has its rows aligned to kLineBytes, and is not read soon.
   float* room;   // [row_count][kScanSumFloats], where row_count > 1.
 };
 
@@ -216,6 +216,9 @@ struct ScanStepArgs {
   int32_t raw_stride, count;
   float bias, a;
 };
+
+// Columns whose states wait between rows, where the last row stores them past the caches.
+inline constexpr int32_t kDeltaRoomColumns = 32;
 
 // Consecutive rows of one slice, some columns of one head.
 struct DeltaArgs {
@@ -228,6 +231,7 @@ struct DeltaArgs {
   const float* before;  // [key_dim][value_dim] from the first column; may be `after`.
   float* after;
   bool streams;  // As of ScanArgs.
+  float* room;   // [key_dim][kDeltaRoomColumns], where it streams more than one row.
 };
 
 // decay = exp(softplus(raw + bias) * a), rate = sigmoid(raw_rate), for `count` rows.
@@ -249,6 +253,7 @@ struct ChannelDeltaArgs {
   const float* before;  // [key_dim][value_dim] from the first column; may be `after`.
   float* after;
   bool streams;  // As of ScanArgs.
+  float* room;   // As of DeltaArgs.
 };
 
 // One row of one head: decay = exp(log_decay * a); where there are keys, asked = k * decay and

@@ -40,12 +40,11 @@ template <class L, int32_t N, StatesGo Go>
   }
 }
 
-// Updates N vectors by one row. `known` comes as the row's and, where there is a next row, goes as
-// that one's.
+// Updates N vectors by one row, from `source` to `target`. `known` comes as the row's and, where
+// there is a next row, goes as that one's.
 template <class L, int32_t N, bool HasNext, StatesGo Go>
-[[gnu::always_inline]] inline void channel_delta_row(const cpu::ChannelDeltaArgs& args, int32_t row,
-                                                     int32_t p, auto count, const float* before,
-                                                     L (&known)[N]) {
+[[gnu::always_inline]] inline void channel_delta_row(const cpu::ChannelDeltaArgs& args, int32_t row, int32_t p,
+  auto count, KeyStates<const float> source, KeyStates<float> target, L (&known)[N]) {
   const float* q = args.q + int64_t(row) * args.q_stride;
   const float* written = args.written + int64_t(row) * args.written_stride;
   const float* erased = args.erased + int64_t(row) * args.erased_stride;
@@ -59,64 +58,64 @@ template <class L, int32_t N, bool HasNext, StatesGo Go>
     minus_known[i] = known[i] * L(-1.0f);
     total[i] = known[i] = L(0.0f);
   });
-  const float* source = before + p;
-  float* target = args.after + p;
-  const int32_t key_dim = args.key_dim, width = args.value_dim;
-  for (int32_t n = 0; n < key_dim; ++n, source += width, target += width) {
+  const int32_t key_dim = args.key_dim;
+  for (int32_t n = 0; n < key_dim; ++n, source.go_on(), target.go_on()) {
     const L kept = L(decay[n]), added = L(written[n]), removed = L(erased[n]), read = L(q[n]);
     const L asked = HasNext ? L(next[n]) : L(0.0f);
     repeat<N>([&](auto i) {
-      L state = load_some<L>(source + i * L::kCount, count) * kept;
+      L state = load_some<L>(source.first + i * L::kCount, count) * kept;
       state = fma(added, value[i], state);
       state = fma(removed, minus_known[i], state);
       total[i] = fma(state, read, total[i]);
       if constexpr (HasNext) known[i] = fma(state, asked, known[i]);
-      if constexpr (Go == StatesGo::past_caches) {
-        store_past_caches(target + i * L::kCount, state);
-      } else {
-        store_some(target + i * L::kCount, state, count);
-      }
+      store_state<Go>(target.first + i * L::kCount, state, count);
     });
   }
   repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], count); });
 }
 
-// All rows past N vectors; past the caches only a row alone.
+// All rows past N vectors. Where the last one stores the states past the caches, they wait in the
+// first cache until then.
 template <class L, int32_t N, StatesGo Go = StatesGo::home>
 void channel_delta_columns(const cpu::ChannelDeltaArgs& args, int32_t p, auto count) {
   L known[N];
   channel_delta_known<L, N, Go>(args, p, count, known);
-  const float* before = args.before;
+  const KeyStates<float> after{args.after + p, args.value_dim};
+  const KeyStates<float> waiting =
+      Go == StatesGo::past_caches ? KeyStates<float>{args.room, cpu::kDeltaRoomColumns} : after;
+  KeyStates<const float> before{args.before + p, args.value_dim};
   for (int32_t row = 0; row + 1 < args.row_count; ++row) {
-    channel_delta_row<L, N, true, Go>(args, row, p, count, before, known);
-    before = args.after;
+    channel_delta_row<L, N, true, StatesGo::home>(args, row, p, count, before, waiting, known);
+    before = {waiting.first, waiting.stride};
   }
-  channel_delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, known);
+  channel_delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, after, known);
 }
 
 // A row alone walks over states that come from memory: wide, so that what it reads lies together.
 // Of many rows two vectors have four sums each in flight, which is what registers hold everywhere.
-template <class L>
-void channel_delta_rows(const cpu::ChannelDeltaArgs& args) {
+// What is narrower than either walk goes home: past the caches it would reach the memory in pieces.
+template <class L, StatesGo Go>
+[[gnu::always_inline]] inline void channel_delta_head(const cpu::ChannelDeltaArgs& args) {
   constexpr int32_t kVectors = 2, kVectorsAlone = L::kCount >= 16 ? 8 : 4;
-  constexpr int32_t kColumns = kVectors * L::kCount, kColumnsAlone = kVectorsAlone * L::kCount;
   int32_t p = 0;
-  if (args.streams) {
-    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
-      channel_delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, Index<L::kCount>{});
+  const auto walk = [&](auto vectors) {
+    constexpr int32_t kColumns = vectors * L::kCount;
+    for (; p + kColumns <= args.column_count; p += kColumns) {
+      channel_delta_columns<L, vectors, Go>(args, p, Index<L::kCount>{});
     }
-    drain_past_caches(L{});
-  } else if (args.row_count == 1) {
-    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
-      channel_delta_columns<L, kVectorsAlone>(args, p, Index<L::kCount>{});
-    }
-  }
-  for (; p + kColumns <= args.column_count; p += kColumns) {
-    channel_delta_columns<L, kVectors>(args, p, Index<L::kCount>{});
-  }
+  };
+  if (args.row_count == 1) walk(Index<kVectorsAlone>{});
+  walk(Index<kVectors>{});
   for_lanes<L>(args.column_count - p, [&](int32_t first, auto count) {
     channel_delta_columns<L, 1>(args, p + first, count);
   });
+}
+
+template <class L>
+void channel_delta_rows(const cpu::ChannelDeltaArgs& args) {
+  if (!args.streams) return channel_delta_head<L, StatesGo::home>(args);
+  channel_delta_head<L, StatesGo::past_caches>(args);
+  drain_past_caches(L{});
 }
 
 }  // namespace

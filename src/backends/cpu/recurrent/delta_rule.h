@@ -40,11 +40,11 @@ template <class L, int32_t N, StatesGo Go>
   }
 }
 
-// Updates N vectors by one row. `known` comes as the row's and, where there is a next row, goes as
-// that one's.
+// Updates N vectors by one row, from `source` to `target`. `known` comes as the row's and, where
+// there is a next row, goes as that one's.
 template <class L, int32_t N, bool HasNext, StatesGo Go>
 [[gnu::always_inline]] inline void delta_row(const cpu::DeltaArgs& args, int32_t row, int32_t p,
-                                             auto count, const float* before, L (&known)[N]) {
+  auto count, KeyStates<const float> source, KeyStates<float> target, L (&known)[N]) {
   const float* q = args.q + int64_t(row) * args.q_stride;
   const float* k = args.k + int64_t(row) * args.k_stride;
   const float* v = args.v + int64_t(row) * args.v_stride + p;
@@ -56,60 +56,61 @@ template <class L, int32_t N, bool HasNext, StatesGo Go>
     delta[i] = fma(known[i], minus_decay, load_some<L>(v + i * L::kCount, count)) * rate;
     total[i] = known[i] = L(0.0f);
   });
-  const float* source = before + p;
-  float* target = args.after + p;
-  const int32_t key_dim = args.key_dim, width = args.value_dim;
-  for (int32_t n = 0; n < key_dim; ++n, source += width, target += width) {
+  const int32_t key_dim = args.key_dim;
+  for (int32_t n = 0; n < key_dim; ++n, source.go_on(), target.go_on()) {
     const L written = L(k[n]), read = L(q[n]), asked = HasNext ? L(next[n]) : L(0.0f);
     repeat<N>([&](auto i) {
-      L state = load_some<L>(source + i * L::kCount, count) * decay;
+      L state = load_some<L>(source.first + i * L::kCount, count) * decay;
       state = fma(written, delta[i], state);
       total[i] = fma(state, read, total[i]);
       if constexpr (HasNext) known[i] = fma(state, asked, known[i]);
-      if constexpr (Go == StatesGo::past_caches) {
-        store_past_caches(target + i * L::kCount, state);
-      } else {
-        store_some(target + i * L::kCount, state, count);
-      }
+      store_state<Go>(target.first + i * L::kCount, state, count);
     });
   }
   repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], count); });
 }
 
-// All rows past N vectors; past the caches only a row alone.
+// All rows past N vectors. Where the last one stores the states past the caches, they wait in the
+// first cache until then.
 template <class L, int32_t N, StatesGo Go = StatesGo::home>
 void delta_columns(const cpu::DeltaArgs& args, int32_t p, auto count) {
   L known[N];
   delta_known<L, N, Go>(args, p, count, known);
-  const float* before = args.before;
+  const KeyStates<float> after{args.after + p, args.value_dim};
+  const KeyStates<float> waiting =
+      Go == StatesGo::past_caches ? KeyStates<float>{args.room, cpu::kDeltaRoomColumns} : after;
+  KeyStates<const float> before{args.before + p, args.value_dim};
   for (int32_t row = 0; row + 1 < args.row_count; ++row) {
-    delta_row<L, N, true, Go>(args, row, p, count, before, known);
-    before = args.after;
+    delta_row<L, N, true, StatesGo::home>(args, row, p, count, before, waiting, known);
+    before = {waiting.first, waiting.stride};
   }
-  delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, known);
+  delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, after, known);
 }
 
 // A row alone walks over states that come from memory: wide, so that what it reads lies together.
+// What is narrower than either walk goes home: past the caches it would reach the memory in pieces.
+template <class L, StatesGo Go>
+[[gnu::always_inline]] inline void delta_head(const cpu::DeltaArgs& args) {
+  constexpr int32_t kVectors = cpu::kDeltaRoomColumns / L::kCount, kVectorsAlone = 8;
+  int32_t p = 0;
+  const auto walk = [&](auto vectors) {
+    constexpr int32_t kColumns = vectors * L::kCount;
+    for (; p + kColumns <= args.column_count; p += kColumns) {
+      delta_columns<L, vectors, Go>(args, p, Index<L::kCount>{});
+    }
+  };
+  if (args.row_count == 1) walk(Index<kVectorsAlone>{});
+  walk(Index<kVectors>{});
+  for_lanes<L>(args.column_count - p, [&](int32_t first, auto count) {
+    delta_columns<L, 1>(args, p + first, count);
+  });
+}
+
 template <class L>
 void delta_rows(const cpu::DeltaArgs& args) {
-  constexpr int32_t kVectors = 32 / L::kCount, kVectorsAlone = 8;
-  constexpr int32_t kColumnsAlone = kVectorsAlone * L::kCount;
-  int32_t p = 0;
-  if (args.streams) {
-    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
-      delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, Index<L::kCount>{});
-    }
-    drain_past_caches(L{});
-  } else if (args.row_count == 1) {
-    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
-      delta_columns<L, kVectorsAlone>(args, p, Index<L::kCount>{});
-    }
-  }
-  for (; p + 32 <= args.column_count; p += 32) {
-    delta_columns<L, kVectors>(args, p, Index<L::kCount>{});
-  }
-  for_lanes<L>(args.column_count - p,
-               [&](int32_t first, auto count) { delta_columns<L, 1>(args, p + first, count); });
+  if (!args.streams) return delta_head<L, StatesGo::home>(args);
+  delta_head<L, StatesGo::past_caches>(args);
+  drain_past_caches(L{});
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ struct ChannelDeltaRule {
   using Op = op::ChannelDeltaScan;
 
   static size_t scratch_bytes(const Op& op) {
-    return 3 * size_t(kChannelDeltaRows) * size_t(op.key_dim) * sizeof(float);
+    return (3 * size_t(kChannelDeltaRows) + kDeltaRoomColumns) * size_t(op.key_dim) * sizeof(float);
   }
 
   static void move(const Op& op, const Step& step, const DeltaTask& task, const DeltaMove& move,
@@ -65,7 +65,8 @@ struct ChannelDeltaRule {
       args.value_dim = op.value_dim;
       args.before = before;
       args.after = move.after;
-      args.streams = move.streams;
+      args.streams = move.streams && row + args.row_count == move.end;
+      args.room = scratch + 3 * int64_t(kChannelDeltaRows) * op.key_dim;
       Table.channel_delta(args);
       before = move.after;
     }

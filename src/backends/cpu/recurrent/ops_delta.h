@@ -12,7 +12,9 @@ template <const OpsTable& Table>
 struct GatedDeltaRule {
   using Op = op::GatedDeltaScan;
 
-  static size_t scratch_bytes(const Op&) { return 2 * kDeltaRows * sizeof(float); }
+  static size_t scratch_bytes(const Op& op) {
+    return (2 * kDeltaRows + size_t(op.key_dim) * kDeltaRoomColumns) * sizeof(float);
+  }
 
   static void move(const Op& op, const Step& step, const DeltaTask& task, const DeltaMove& move,
                    float* scratch) {
@@ -48,7 +50,8 @@ struct GatedDeltaRule {
                    .value_dim = op.value_dim,
                    .before = before,
                    .after = move.after,
-                   .streams = move.streams});
+                   .streams = move.streams && row + count == move.end,
+                   .room = scratch + 2 * kDeltaRows});
       before = move.after;
     }
   }

@@ -41,7 +41,7 @@ struct DeltaMove {
   int32_t first, end;
   const float* before;
   float* after;
-  bool streams;
+  bool streams;  // The last of them store the states past the caches.
 };
 
 template <class Rule>
@@ -61,7 +61,7 @@ void delta_slice(const typename Rule::Op& op, const Step& step, const Slice& sli
       before = after;
     }
     CHECK(capture.row_count > row);
-    const bool streams = capture.row_count - row == 1 && may_stream(after, op.value_dim);
+    const bool streams = goes_past_caches(slice, capture, after, op.value_dim);
     if (streams) fetch_first(before);
     Rule::move(op, step, task,
                {.first = slice.first_row + row,

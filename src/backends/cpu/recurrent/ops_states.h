@@ -120,12 +120,12 @@ host::HostKernel short_conv_kernel() {
           .piece_columns = [](const Op&, const Step&) { return kConvChannelsAlone; }};
 }
 
-// Moves a head's state from `before` to `after` over the rows [first, end) of the slice.
+// Moves a head's state from `before` to `after` over the rows [first, end) of the slice; `streams`:
+// of ScanArgs, for the last of them.
 template <const OpsTable& Table>
 void scan_head_rows(const op::Mamba2Scan& op, const Step& step, int32_t head, int32_t first,
-                    int32_t end, const float* before, float* after, float* scratch) {
+                    int32_t end, const float* before, float* after, bool streams, float* scratch) {
   const int64_t group = head / (op.head_count / op.group_count);
-  const bool streams = end - first == 1 && may_stream(after, op.head_dim);
   if (streams) fetch_first(before);
   float* dt = scratch;
   float* decay = scratch + kScanRows;
@@ -154,7 +154,7 @@ void scan_head_rows(const op::Mamba2Scan& op, const Step& step, int32_t head, in
                 .before = before,
                 .after = after,
                 .d = op.d[head],
-                .streams = streams,
+                .streams = streams && row + count == end,
                 .room = scratch + 2 * kScanRows});
     before = after;
   }
@@ -176,7 +176,8 @@ void scan_head(const op::Mamba2Scan& op, const Step& step, const Slice& slice, i
     }
     CHECK(capture.row_count > row);
     scan_head_rows<Table>(op, step, head, slice.first_row + row,
-                          slice.first_row + capture.row_count, before, after, scratch);
+                          slice.first_row + capture.row_count, before, after,
+                          goes_past_caches(slice, capture, after, op.head_dim), scratch);
     before = after;
     row = capture.row_count;
   }
@@ -279,7 +280,7 @@ void scan_channels(const op::MambaScan& op, const Step& step, const Slice& slice
     args.c = step.row(op.c, slice.first_row + row);
     args.out = step.row(op.out, slice.first_row + row) + first;
     args.row_count = capture.row_count - row;
-    args.streams = may_stream(args.after, args.state_stride);
+    args.streams = goes_past_caches(slice, capture, args.after, args.state_stride);
     Table.channel_scan(args);
     args.before = args.after;
     row = capture.row_count;

@@ -166,11 +166,7 @@ template <class L, StatesGo Go>
     const L decay = elementary::exp(dt * load_some<L>(a, count));
     const L state = fma(fed, L(b[n]), load_some<L>(before, count) * decay);
     total = fma(state, L(c[n]), total);
-    if constexpr (Go == StatesGo::past_caches) {
-      store_past_caches(after, state);
-    } else {
-      store_some(after, state, count);
-    }
+    store_state<Go>(after, state, count);
     a += args.channels;
     before += stride;
     after += stride;
@@ -179,40 +175,30 @@ template <class L, StatesGo Go>
   store_some(args.out + int64_t(row) * args.out_stride + channel, fma(d, x, total), count);
 }
 
-// States that come from memory and go there. Their lines lie far apart, which no prefetcher
-// follows: so all of them are prefetched before the decays are transposed.
-template <class L>
-void channel_scan_alone(const cpu::ChannelScanArgs& args) {
+// Prefetches all states. Their lines lie far apart, which no prefetcher follows.
+inline void fetch_states(const cpu::ChannelScanArgs& args) {
   constexpr int32_t kLineFloats = int32_t(cpu::kLineBytes / sizeof(float));
   for (int32_t n = 0; n < args.state_size; ++n) {
     for (int32_t channel = 0; channel < args.channels; channel += kLineFloats) {
       __builtin_prefetch(args.before + int64_t(n) * args.state_stride + channel);
     }
   }
-  turn_decays<L>(args);
-  // Less than a line at a time would reach the memory in pieces.
-  if (args.streams && L::kCount == kLineFloats && args.channels % L::kCount == 0) {
-    for (int32_t channel = 0; channel < args.channels; channel += L::kCount) {
-      channel_scan_vector<L, StatesGo::past_caches>(args, 0, channel, L::kCount,
-                                                    args.before + channel, args.after + channel,
-                                                    args.state_stride);
-    }
-    drain_past_caches(L{});
-    return;
-  }
+}
+
+// States that come from memory and go there.
+template <class L, StatesGo Go>
+[[gnu::always_inline]] inline void channel_scan_alone(const cpu::ChannelScanArgs& args) {
   for_lanes<L>(args.channels, [&](int32_t channel, auto count) {
-    channel_scan_vector<L, StatesGo::home>(args, 0, channel, count, args.before + channel,
-                                           args.after + channel, args.state_stride);
+    channel_scan_vector<L, Go>(args, 0, channel, count, args.before + channel, args.after + channel,
+                               args.state_stride);
   });
 }
 
 // Rows stream past the channels' states and decays, which stay in the first cache: in room of their
 // own, because where states are kept those of one channel lie a power of two apart, or nearly, and
 // would push each other out.
-template <class L>
-void channel_scan_rows(const cpu::ChannelScanArgs& args) {
-  if (args.row_count == 1 && args.before != nullptr) return channel_scan_alone<L>(args);
-  turn_decays<L>(args);
+template <class L, StatesGo Go>
+[[gnu::always_inline]] inline void channel_scan_many(const cpu::ChannelScanArgs& args) {
   const int64_t stride = args.channels;
   const auto each_vector = [&](const auto& body) {
     for (int32_t n = 0; n < args.state_size; ++n) {
@@ -232,8 +218,27 @@ void channel_scan_rows(const cpu::ChannelScanArgs& args) {
     });
   }
   each_vector([&](float* here, int64_t there, auto count) {
-    store_some(args.after + there, load_some<L>(here, count), count);
+    store_state<Go>(args.after + there, load_some<L>(here, count), count);
   });
+}
+
+template <class L, StatesGo Go>
+[[gnu::always_inline]] inline void channel_scan(const cpu::ChannelScanArgs& args) {
+  if (args.before != nullptr) fetch_states(args);
+  turn_decays<L>(args);
+  if (args.row_count == 1 && args.before != nullptr) return channel_scan_alone<L, Go>(args);
+  channel_scan_many<L, Go>(args);
+}
+
+// Past the caches, less than a line at a time would reach the memory in pieces.
+template <class L>
+void channel_scan_rows(const cpu::ChannelScanArgs& args) {
+  constexpr bool kIsLine = size_t(L::kCount) * sizeof(float) == cpu::kLineBytes;
+  if (!kIsLine || !args.streams || args.channels % L::kCount != 0) {
+    return channel_scan<L, StatesGo::home>(args);
+  }
+  channel_scan<L, StatesGo::past_caches>(args);
+  drain_past_caches(L{});
 }
 
 template <class L>
@@ -270,11 +275,7 @@ template <class L, int32_t N, StatesGo Go>
       L state = load_some<L>(source + i * L::kCount, count);
       state = fma(fed[i], L(b[n]), state * decay);
       total[i] = fma(state, L(c[n]), total[i]);
-      if constexpr (Go == StatesGo::past_caches) {
-        store_past_caches(target + i * L::kCount, state);
-      } else {
-        store_some(target + i * L::kCount, state, count);
-      }
+      store_state<Go>(target + i * L::kCount, state, count);
     });
   }
   const L d = L(args.d);
@@ -293,16 +294,16 @@ struct ScanSums {
 // Walks S states of N vectors, from state n and column p on, through all rows: they stay in
 // registers, and the rows' sums, which the first of them begin, wait in the first cache for the
 // next states.
-template <class L, int32_t S, int32_t N, bool IsFirst>
+template <class L, int32_t S, int32_t N, bool IsFirst, StatesGo Go>
 [[gnu::always_inline]] inline void scan_states(const cpu::ScanArgs& args, int32_t n, int32_t p,
                                                auto count) {
   const int32_t row_count = args.row_count, b_stride = args.b_stride, c_stride = args.c_stride;
   const int64_t width = args.head_dim, first = n * width + p;
   L state[S][N];
   repeat<S>([&](auto s) {
-    repeat<N>([&](auto i) {
-      state[s][i] = load_some<L>(args.before + first + s * width + i * L::kCount, count);
-    });
+    const float* source = args.before + first + s * width;
+    if constexpr (Go == StatesGo::past_caches) fetch_ahead<L, N>(source);
+    repeat<N>([&](auto i) { state[s][i] = load_some<L>(source + i * L::kCount, count); });
   });
   const float *b = args.b + n, *c = args.c + n, *decay = args.decay;
   float* sums = args.room;
@@ -326,14 +327,13 @@ template <class L, int32_t S, int32_t N, bool IsFirst>
     c += c_stride;
   }
   repeat<S>([&](auto s) {
-    repeat<N>([&](auto i) {
-      store_some(args.after + first + s * width + i * L::kCount, state[s][i], count);
-    });
+    float* target = args.after + first + s * width;
+    repeat<N>([&](auto i) { store_state<Go>(target + i * L::kCount, state[s][i], count); });
   });
 }
 
 // All rows of N vectors of the head's width, some states after the other.
-template <class L, int32_t S, int32_t N>
+template <class L, int32_t S, int32_t N, StatesGo Go>
 [[gnu::always_inline]] inline void scan_columns(const cpu::ScanArgs& args, int32_t p, auto count) {
   constexpr int32_t kFloats = ScanSums<L, N>::kFloats;
   for (int32_t row = 0; row < args.row_count; ++row) {
@@ -345,13 +345,13 @@ template <class L, int32_t S, int32_t N>
   }
   int32_t n = 0;
   if (args.state_size < S) {
-    scan_states<L, 1, N, true>(args, n++, p, count);
+    scan_states<L, 1, N, true, Go>(args, n++, p, count);
   } else {
-    scan_states<L, S, N, true>(args, 0, p, count);
+    scan_states<L, S, N, true, Go>(args, 0, p, count);
     n = S;
   }
-  for (; n + S <= args.state_size; n += S) scan_states<L, S, N, false>(args, n, p, count);
-  for (; n < args.state_size; ++n) scan_states<L, 1, N, false>(args, n, p, count);
+  for (; n + S <= args.state_size; n += S) scan_states<L, S, N, false, Go>(args, n, p, count);
+  for (; n < args.state_size; ++n) scan_states<L, 1, N, false, Go>(args, n, p, count);
   const L d = L(args.d);
   for (int32_t row = 0; row < args.row_count; ++row) {
     const float* x = args.x + int64_t(row) * args.x_stride + p;
@@ -374,25 +374,26 @@ template <class L, int32_t N, class Body>
 }
 
 // A row alone reads four vectors of a state, which lie together. Of many rows, as many states stay
-// in registers as there is room beside the sums.
-template <class L>
-void scan_rows(const cpu::ScanArgs& args) {
-  if (args.streams) {
-    for_head_columns<L, 4>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
-      constexpr StatesGo kGo = vectors == 4 ? StatesGo::past_caches : StatesGo::home;
-      scan_row_alone<L, vectors, kGo>(args, p, count);
-    });
-    return drain_past_caches(L{});
-  }
+// in registers as there is room beside the sums. What is narrower than that goes home: past the
+// caches it would reach the memory in pieces.
+template <class L, StatesGo Go>
+[[gnu::always_inline]] inline void scan_head(const cpu::ScanArgs& args) {
   if (args.row_count == 1) {
     return for_head_columns<L, 4>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
-      scan_row_alone<L, vectors, StatesGo::home>(args, p, count);
+      scan_row_alone<L, vectors, vectors == 4 ? Go : StatesGo::home>(args, p, count);
     });
   }
   constexpr int32_t kVectors = L::kRegisters >= 32 ? 4 : 2;
   for_head_columns<L, kVectors>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
-    scan_columns<L, 4, vectors>(args, p, count);
+    scan_columns<L, 4, vectors, vectors == kVectors ? Go : StatesGo::home>(args, p, count);
   });
+}
+
+template <class L>
+void scan_rows(const cpu::ScanArgs& args) {
+  if (!args.streams) return scan_head<L, StatesGo::home>(args);
+  scan_head<L, StatesGo::past_caches>(args);
+  drain_past_caches(L{});
 }
 
 }  // namespace

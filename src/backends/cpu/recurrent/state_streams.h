@@ -1,17 +1,21 @@
-// When updated states are stored past the caches (non-temporal stores). A decoded token updates all
-// states of a model once, and reads all weights before the next update: by then no cache has the
-// states.
+// When updated states are stored past the caches (non-temporal stores): behind the last rows of a
+// slice. A step updates all states of a model once, and the next one reads all weights before it
+// updates them again: by then no cache has the states.
 #pragma once
 
 #include <cstdint>
 
 #include "backends/cpu/ops_kernels.h"
+#include "device/step.h"
 
 namespace cairn::cpu {
 
-// Whether all rows of a state, `width` floats each, begin where a line of the caches does.
-inline bool may_stream(const float* state, int32_t width) {
-  return reinterpret_cast<uintptr_t>(state) % kLineBytes == 0 &&
+// Whether the state behind a capture is the slice's last one, and all of its rows, `width` floats
+// each, begin where a line of the caches does.
+inline bool goes_past_caches(const Slice& slice, const Capture& capture, const float* state,
+                             int32_t width) {
+  return capture.row_count == slice.row_count &&
+         reinterpret_cast<uintptr_t>(state) % kLineBytes == 0 &&
          size_t(width) * sizeof(float) % kLineBytes == 0;
 }
 
