@@ -295,7 +295,7 @@ void add_recurrences(Context& context) {
   for (const Kind& kind :
        {Kind{"mamba", make_mamba}, Kind{"mamba2", make_mamba2}, Kind{"delta_rule", make_delta_rule},
         Kind{"short_conv", make_short_conv}}) {
-    for (const int32_t rows : {1, 8, 512}) {
+    for (const int32_t rows : {1, 2, 4, 6, 8, 12, 512}) {
       context.add(fmt::format("{}/rows:{}", kind.name, rows),
                   [&context, make = kind.make, rows] { return make(context, rows); });
     }

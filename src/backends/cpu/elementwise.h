@@ -59,13 +59,14 @@ template <StatesGo Go, class L>
   }
 }
 
-// Where the states of a key lie, beside those of the next one.
+// A row of states, as they are walked through; `stride` floats on is the next one.
 template <class Float>
-struct KeyStates {
-  Float* first;
+struct StateWalk {
+  Float* here;
   int32_t stride;
 
-  void go_on() { first += stride; }
+  void go_on() { here += stride; }
+  operator StateWalk<const Float>() const { return {here, stride}; }
 };
 
 // Prefetches what is kAheadFloats after N vectors.

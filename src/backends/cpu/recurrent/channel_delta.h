@@ -43,8 +43,10 @@ template <class L, int32_t N, StatesGo Go>
 // Updates N vectors by one row, from `source` to `target`. `known` comes as the row's and, where
 // there is a next row, goes as that one's.
 template <class L, int32_t N, bool HasNext, StatesGo Go>
-[[gnu::always_inline]] inline void channel_delta_row(const cpu::ChannelDeltaArgs& args, int32_t row, int32_t p,
-  auto count, KeyStates<const float> source, KeyStates<float> target, L (&known)[N]) {
+[[gnu::always_inline]] inline void channel_delta_row(const cpu::ChannelDeltaArgs& args, int32_t row,
+                                                     int32_t p, auto count,
+                                                     StateWalk<const float> source,
+                                                     StateWalk<float> target, L (&known)[N]) {
   const float* q = args.q + int64_t(row) * args.q_stride;
   const float* written = args.written + int64_t(row) * args.written_stride;
   const float* erased = args.erased + int64_t(row) * args.erased_stride;
@@ -63,12 +65,12 @@ template <class L, int32_t N, bool HasNext, StatesGo Go>
     const L kept = L(decay[n]), added = L(written[n]), removed = L(erased[n]), read = L(q[n]);
     const L asked = HasNext ? L(next[n]) : L(0.0f);
     repeat<N>([&](auto i) {
-      L state = load_some<L>(source.first + i * L::kCount, count) * kept;
+      L state = load_some<L>(source.here + i * L::kCount, count) * kept;
       state = fma(added, value[i], state);
       state = fma(removed, minus_known[i], state);
       total[i] = fma(state, read, total[i]);
       if constexpr (HasNext) known[i] = fma(state, asked, known[i]);
-      store_state<Go>(target.first + i * L::kCount, state, count);
+      store_state<Go>(target.here + i * L::kCount, state, count);
     });
   }
   repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], count); });
@@ -80,13 +82,13 @@ template <class L, int32_t N, StatesGo Go = StatesGo::home>
 void channel_delta_columns(const cpu::ChannelDeltaArgs& args, int32_t p, auto count) {
   L known[N];
   channel_delta_known<L, N, Go>(args, p, count, known);
-  const KeyStates<float> after{args.after + p, args.value_dim};
-  const KeyStates<float> waiting =
-      Go == StatesGo::past_caches ? KeyStates<float>{args.room, cpu::kDeltaRoomColumns} : after;
-  KeyStates<const float> before{args.before + p, args.value_dim};
+  const StateWalk<float> after{args.after + p, args.value_dim};
+  const StateWalk<float> waiting =
+      Go == StatesGo::past_caches ? StateWalk<float>{args.room, cpu::kDeltaRoomColumns} : after;
+  StateWalk<const float> before{args.before + p, args.value_dim};
   for (int32_t row = 0; row + 1 < args.row_count; ++row) {
     channel_delta_row<L, N, true, StatesGo::home>(args, row, p, count, before, waiting, known);
-    before = {waiting.first, waiting.stride};
+    before = waiting;
   }
   channel_delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, after, known);
 }

@@ -44,7 +44,8 @@ template <class L, int32_t N, StatesGo Go>
 // there is a next row, goes as that one's.
 template <class L, int32_t N, bool HasNext, StatesGo Go>
 [[gnu::always_inline]] inline void delta_row(const cpu::DeltaArgs& args, int32_t row, int32_t p,
-  auto count, KeyStates<const float> source, KeyStates<float> target, L (&known)[N]) {
+                                             auto count, StateWalk<const float> source,
+                                             StateWalk<float> target, L (&known)[N]) {
   const float* q = args.q + int64_t(row) * args.q_stride;
   const float* k = args.k + int64_t(row) * args.k_stride;
   const float* v = args.v + int64_t(row) * args.v_stride + p;
@@ -60,11 +61,11 @@ template <class L, int32_t N, bool HasNext, StatesGo Go>
   for (int32_t n = 0; n < key_dim; ++n, source.go_on(), target.go_on()) {
     const L written = L(k[n]), read = L(q[n]), asked = HasNext ? L(next[n]) : L(0.0f);
     repeat<N>([&](auto i) {
-      L state = load_some<L>(source.first + i * L::kCount, count) * decay;
+      L state = load_some<L>(source.here + i * L::kCount, count) * decay;
       state = fma(written, delta[i], state);
       total[i] = fma(state, read, total[i]);
       if constexpr (HasNext) known[i] = fma(state, asked, known[i]);
-      store_state<Go>(target.first + i * L::kCount, state, count);
+      store_state<Go>(target.here + i * L::kCount, state, count);
     });
   }
   repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], count); });
@@ -76,13 +77,13 @@ template <class L, int32_t N, StatesGo Go = StatesGo::home>
 void delta_columns(const cpu::DeltaArgs& args, int32_t p, auto count) {
   L known[N];
   delta_known<L, N, Go>(args, p, count, known);
-  const KeyStates<float> after{args.after + p, args.value_dim};
-  const KeyStates<float> waiting =
-      Go == StatesGo::past_caches ? KeyStates<float>{args.room, cpu::kDeltaRoomColumns} : after;
-  KeyStates<const float> before{args.before + p, args.value_dim};
+  const StateWalk<float> after{args.after + p, args.value_dim};
+  const StateWalk<float> waiting =
+      Go == StatesGo::past_caches ? StateWalk<float>{args.room, cpu::kDeltaRoomColumns} : after;
+  StateWalk<const float> before{args.before + p, args.value_dim};
   for (int32_t row = 0; row + 1 < args.row_count; ++row) {
     delta_row<L, N, true, StatesGo::home>(args, row, p, count, before, waiting, known);
-    before = {waiting.first, waiting.stride};
+    before = waiting;
   }
   delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, after, known);
 }

@@ -147,13 +147,13 @@ void turn_decays(const cpu::ChannelScanArgs& args) {
   });
 }
 
-// One row of one vector of channels. The exponentials of different states do not wait for each
-// other, so the processor runs them side by side. Strides are from one state to the next.
+// One row of one vector of channels, from `before` to `after`. The exponentials of different states
+// do not wait for each other, so the processor runs them side by side.
 template <class L, StatesGo Go>
 [[gnu::always_inline]] inline void channel_scan_vector(const cpu::ChannelScanArgs& args,
                                                        int32_t row, int32_t channel, int32_t count,
-                                                       const float* before, float* after,
-                                                       int64_t stride) {
+                                                       StateWalk<const float> before,
+                                                       StateWalk<float> after) {
   const L x = load_some<L>(args.x + int64_t(row) * args.x_stride + channel, count);
   const L raw = load_some<L>(args.dt + int64_t(row) * args.dt_stride + channel, count);
   const L dt = elementary::softplus(raw);
@@ -162,17 +162,24 @@ template <class L, StatesGo Go>
   const float* c = args.c + int64_t(row) * args.c_stride;
   const float* a = args.decays + channel;
   L total = L(0.0f);
-  for (int32_t n = 0; n < args.state_size; ++n) {
+  for (int32_t n = 0; n < args.state_size; ++n, before.go_on(), after.go_on()) {
     const L decay = elementary::exp(dt * load_some<L>(a, count));
-    const L state = fma(fed, L(b[n]), load_some<L>(before, count) * decay);
+    const L state = fma(fed, L(b[n]), load_some<L>(before.here + channel, count) * decay);
     total = fma(state, L(c[n]), total);
-    store_state<Go>(after, state, count);
+    store_state<Go>(after.here + channel, state, count);
     a += args.channels;
-    before += stride;
-    after += stride;
   }
   const L d = load_some<L>(args.d + channel, count);
   store_some(args.out + int64_t(row) * args.out_stride + channel, fma(d, x, total), count);
+}
+
+template <class L, StatesGo Go>
+[[gnu::always_inline]] inline void channel_scan_row(const cpu::ChannelScanArgs& args, int32_t row,
+                                                    StateWalk<const float> before,
+                                                    StateWalk<float> after) {
+  for_lanes<L>(args.channels, [&](int32_t channel, auto count) {
+    channel_scan_vector<L, Go>(args, row, channel, count, before, after);
+  });
 }
 
 // Prefetches all states. Their lines lie far apart, which no prefetcher follows.
@@ -185,49 +192,29 @@ inline void fetch_states(const cpu::ChannelScanArgs& args) {
   }
 }
 
-// States that come from memory and go there.
-template <class L, StatesGo Go>
-[[gnu::always_inline]] inline void channel_scan_alone(const cpu::ChannelScanArgs& args) {
-  for_lanes<L>(args.channels, [&](int32_t channel, auto count) {
-    channel_scan_vector<L, Go>(args, 0, channel, count, args.before + channel, args.after + channel,
-                               args.state_stride);
-  });
-}
-
-// Rows stream past the channels' states and decays, which stay in the first cache: in room of their
-// own, because where states are kept those of one channel lie a power of two apart, or nearly, and
-// would push each other out.
-template <class L, StatesGo Go>
-[[gnu::always_inline]] inline void channel_scan_many(const cpu::ChannelScanArgs& args) {
-  const int64_t stride = args.channels;
-  const auto each_vector = [&](const auto& body) {
-    for (int32_t n = 0; n < args.state_size; ++n) {
-      for_lanes<L>(args.channels, [&](int32_t channel, auto count) {
-        body(args.states + n * stride + channel, int64_t(n) * args.state_stride + channel, count);
-      });
-    }
-  };
-  each_vector([&](float* here, int64_t there, auto count) {
-    const L state = args.before == nullptr ? L(0.0f) : load_some<L>(args.before + there, count);
-    store_some(here, state, count);
-  });
-  for (int32_t row = 0; row < args.row_count; ++row) {
-    for_lanes<L>(args.channels, [&](int32_t channel, auto count) {
-      float* states = args.states + channel;
-      channel_scan_vector<L, StatesGo::home>(args, row, channel, count, states, states, stride);
-    });
-  }
-  each_vector([&](float* here, int64_t there, auto count) {
-    store_state<Go>(args.after + there, load_some<L>(here, count), count);
-  });
-}
-
+// The first row reads the states where they are kept, the last one stores them there. Between rows
+// they stay in the first cache, in room of their own: where they are kept those of one channel lie
+// a power of two apart, or nearly, and would push each other out.
 template <class L, StatesGo Go>
 [[gnu::always_inline]] inline void channel_scan(const cpu::ChannelScanArgs& args) {
-  if (args.before != nullptr) fetch_states(args);
+  const StateWalk<float> after{args.after, args.state_stride};
+  const StateWalk<float> waiting{args.states, args.channels};
+  StateWalk<const float> before{args.before, args.state_stride};
+  if (args.before != nullptr) {
+    fetch_states(args);
+  } else {
+    before = waiting;
+    const int32_t float_count = args.state_size * args.channels;
+    for_lanes<L>(float_count, [&](int32_t first, auto count) {
+      store_some(args.states + first, L(0.0f), count);
+    });
+  }
   turn_decays<L>(args);
-  if (args.row_count == 1 && args.before != nullptr) return channel_scan_alone<L, Go>(args);
-  channel_scan_many<L, Go>(args);
+  for (int32_t row = 0; row + 1 < args.row_count; ++row) {
+    channel_scan_row<L, StatesGo::home>(args, row, before, waiting);
+    before = waiting;
+  }
+  channel_scan_row<L, Go>(args, args.row_count - 1, before, after);
 }
 
 // Past the caches, less than a line at a time would reach the memory in pieces.
@@ -252,35 +239,46 @@ void scan_step_sizes(const cpu::ScanStepArgs& args) {
   });
 }
 
-// Moves N vectors of the head's width on by one row, reading and storing each state once. `count`
-// is that of the last vector. States that go past the caches come from memory too, and are
-// prefetched.
-template <class L, int32_t N, StatesGo Go>
-[[gnu::always_inline]] inline void scan_row_alone(const cpu::ScanArgs& args, int32_t p,
-                                                  auto count) {
+// Moves N vectors of the head's width on by R rows, whose sums stay in registers; each state is read
+// and stored once. `count` is that of the last vector. States that go past the caches come from
+// memory too, and are prefetched.
+template <class L, int32_t R, int32_t N, StatesGo Go>
+[[gnu::always_inline]] inline void scan_few(const cpu::ScanArgs& args, int32_t p, auto count) {
   const int32_t state_size = args.state_size, width = args.head_dim;
-  const float *b = args.b, *c = args.c;
-  const L decay = L(args.decay[0]);
-  L input[N], fed[N], total[N];
-  repeat<N>([&](auto i) {
-    input[i] = load_some<L>(args.x + p + i * L::kCount, count);
-    fed[i] = input[i] * L(args.dt[0]);
-    total[i] = L(0.0f);
+  L kept[R], fed[R][N], total[R][N];
+  repeat<R>([&](auto row) {
+    const float* x = args.x + int64_t(row) * args.x_stride + p;
+    kept[row] = L(args.decay[row]);
+    repeat<N>([&](auto i) {
+      fed[row][i] = load_some<L>(x + i * L::kCount, count) * L(args.dt[row]);
+      total[row][i] = L(0.0f);
+    });
   });
   const float* source = args.before + p;
   float* target = args.after + p;
   for (int32_t n = 0; n < state_size; ++n, source += width, target += width) {
     if constexpr (Go == StatesGo::past_caches) fetch_ahead<L, N>(source);
-    repeat<N>([&](auto i) {
-      L state = load_some<L>(source + i * L::kCount, count);
-      state = fma(fed[i], L(b[n]), state * decay);
-      total[i] = fma(state, L(c[n]), total[i]);
-      store_state<Go>(target + i * L::kCount, state, count);
+    L state[N];
+    repeat<N>([&](auto i) { state[i] = load_some<L>(source + i * L::kCount, count); });
+    repeat<R>([&](auto row) {
+      const L written = L(args.b[int64_t(row) * args.b_stride + n]);
+      const L read = L(args.c[int64_t(row) * args.c_stride + n]);
+      repeat<N>([&](auto i) {
+        state[i] = fma(fed[row][i], written, state[i] * kept[row]);
+        total[row][i] = fma(state[i], read, total[row][i]);
+      });
     });
+    repeat<N>([&](auto i) { store_state<Go>(target + i * L::kCount, state[i], count); });
   }
   const L d = L(args.d);
-  repeat<N>(
-      [&](auto i) { store_some(args.out + p + i * L::kCount, fma(d, input[i], total[i]), count); });
+  repeat<R>([&](auto row) {
+    const float* x = args.x + int64_t(row) * args.x_stride + p;
+    float* out = args.out + int64_t(row) * args.out_stride + p;
+    repeat<N>([&](auto i) {
+      const L input = load_some<L>(x + i * L::kCount, count);
+      store_some(out + i * L::kCount, fma(d, input, total[row][i]), count);
+    });
+  });
 }
 
 // What a row feeds to the states of N vectors of the head's width, and the sums of its outputs, as
@@ -373,20 +371,33 @@ template <class L, int32_t N, class Body>
   for_lanes<L>(width - p, [&](int32_t first, auto count) { body(p + first, Index<1>{}, count); });
 }
 
-// A row alone reads four vectors of a state, which lie together. Of many rows, as many states stay
-// in registers as there is room beside the sums. What is narrower than that goes home: past the
-// caches it would reach the memory in pieces.
+// R rows, N vectors of a state at a time. What is narrower goes home: past the caches it would reach
+// the memory in pieces.
+template <class L, int32_t R, int32_t N, StatesGo Go>
+[[gnu::always_inline]] inline void scan_head_few(const cpu::ScanArgs& args) {
+  for_head_columns<L, N>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
+    scan_few<L, R, vectors, vectors == N ? Go : StatesGo::home>(args, p, count);
+  });
+}
+
+// Of many rows, as many states stay in registers as there is room beside the sums.
 template <class L, StatesGo Go>
 [[gnu::always_inline]] inline void scan_head(const cpu::ScanArgs& args) {
-  if (args.row_count == 1) {
-    return for_head_columns<L, 4>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
-      scan_row_alone<L, vectors, vectors == 4 ? Go : StatesGo::home>(args, p, count);
-    });
-  }
   constexpr int32_t kVectors = L::kRegisters >= 32 ? 4 : 2;
-  for_head_columns<L, kVectors>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
-    scan_columns<L, 4, vectors, vectors == kVectors ? Go : StatesGo::home>(args, p, count);
-  });
+  switch (args.row_count) {
+    case 1:
+      return scan_head_few<L, 1, 4, Go>(args);
+    case 2:
+      return scan_head_few<L, 2, 4, Go>(args);
+    case 3:
+      return scan_head_few<L, 3, kVectors, Go>(args);
+    case 4:
+      return scan_head_few<L, 4, kVectors, Go>(args);
+    default:
+      return for_head_columns<L, kVectors>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
+        scan_columns<L, 4, vectors, vectors == kVectors ? Go : StatesGo::home>(args, p, count);
+      });
+  }
 }
 
 template <class L>
