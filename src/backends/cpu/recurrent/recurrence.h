@@ -239,8 +239,8 @@ void scan_step_sizes(const cpu::ScanStepArgs& args) {
   });
 }
 
-// Moves N vectors of the head's width on by R rows, whose sums stay in registers; each state is read
-// and stored once. `count` is that of the last vector. States that go past the caches come from
+// Moves N vectors of the head's width on by R rows, whose sums stay in registers; each state is
+// read and stored once. `count` is that of the last vector. States that go past the caches come from
 // memory too, and are prefetched.
 template <class L, int32_t R, int32_t N, StatesGo Go>
 [[gnu::always_inline]] inline void scan_few(const cpu::ScanArgs& args, int32_t p, auto count) {
@@ -371,8 +371,8 @@ template <class L, int32_t N, class Body>
   for_lanes<L>(width - p, [&](int32_t first, auto count) { body(p + first, Index<1>{}, count); });
 }
 
-// R rows, N vectors of a state at a time. What is narrower goes home: past the caches it would reach
-// the memory in pieces.
+// R rows, N vectors of a state at a time. What is narrower goes home: past the caches it would
+// reach the memory in pieces.
 template <class L, int32_t R, int32_t N, StatesGo Go>
 [[gnu::always_inline]] inline void scan_head_few(const cpu::ScanArgs& args) {
   for_head_columns<L, N>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
