@@ -186,11 +186,17 @@ std::string route_text(const Decision& decision, const client::ServerUrl& url) {
 template <class Fields>
 http::ReplyHead head_of(const Fields& fields, int status) {
   http::ReplyHead head{.status = status, .content_type = ""};
+  std::string connection;
+  for (const auto& field : fields) {
+    if (field.name() == boost::beast::http::field::connection) {
+      connection += std::string(field.value()) + ",";
+    }
+  }
   for (const auto& field : fields) {
     std::string name = http::lower({field.name_string().data(), field.name_string().size()});
     std::string value(field.value().data(), field.value().size());
     if (name == "content-type") head.content_type = value;
-    if (is_passed_on(name, kOwnHeaders)) {
+    if (is_passed_on(name, kOwnHeaders, connection)) {
       head.headers.push_back({std::move(name), std::move(value)});
     }
   }

@@ -99,11 +99,14 @@ std::unique_ptr<http::Reply> RouteApp::answer(http::Request& request) {
   }
   Order order{.method = head.method == http::Method::head ? "GET" : head.method_name,
               .target = target_of(head)};
-  std::string clients;
+  std::string clients, connection;
+  for (const http::Header& header : head.headers) {
+    if (header.name == "connection") connection += header.value + ",";
+  }
   for (const http::Header& header : head.headers) {
     if (header.name == "x-forwarded-for") {
       clients += header.value + ", ";
-    } else if (is_passed_on(header.name, kOwnHeaders)) {
+    } else if (is_passed_on(header.name, kOwnHeaders, connection)) {
       order.headers.push_back(header);
     }
   }

@@ -62,6 +62,7 @@ TEST(ChannelDeltaScan, EveryLevelHasTheReferencesBits) {
     const std::vector<SliceSpec> specs = {
         {.row_count = 1},
         {.row_count = 3, .has_state = seed % 2 == 0, .captures = {1, 2, 3}},
+        {.row_count = 2 + int32_t(seed / 8 % 3)},
         {.row_count = 4 + int32_t(seed % 5), .has_state = seed % 3 == 0},
         {.row_count = 71, .captures = {5, 64, 66, 71}}};
     expect_same_bits(seed, specs,

@@ -38,6 +38,7 @@ TEST(MambaScan, EveryLevelHasTheReferencesBits) {
         {.row_count = 1},
         {.row_count = 1, .has_state = false},
         {.row_count = 3, .has_state = seed % 2 == 0, .captures = {1, 2, 3}},
+        {.row_count = 2 + int32_t(seed / 7)},
         {.row_count = 21, .has_state = seed % 3 == 0, .captures = {5, 20, 21}}};
     expect_same_bits(seed, specs,
                      [seed](World& world) -> Op { return make_scan(world, kShapes[seed % 7]); });

@@ -112,7 +112,10 @@ class FakeNode final : public http::Handler {
  private:
   static std::unique_ptr<http::Reply> whole(int status, std::string body) {
     http::ReplyHead head{.status = status, .content_type = "text/plain"};
-    head.headers = {{"x-of-node", "yes"}, {"proxy-connection", "close"}};
+    head.headers = {{"x-of-node", "yes"},
+                    {"proxy-connection", "close"},
+                    {"connection", "x-hop"},
+                    {"x-hop", "1"}};
     return std::make_unique<http::WholeReply>(std::move(head), std::move(body));
   }
 
@@ -175,7 +178,7 @@ TEST(NodeLink, WholeRepliesPass) {
   EXPECT_EQ(reply->head()->content_type, "text/plain");
   EXPECT_FALSE(reply->head()->is_stream);
   EXPECT_TRUE(has_header(*reply, "x-of-node") && has_header(*reply, "x-cairn-route"));
-  for (const char* name : {"content-length", "connection", "proxy-connection"}) {
+  for (const char* name : {"content-length", "connection", "proxy-connection", "x-hop"}) {
     EXPECT_FALSE(has_header(*reply, name)) << name;
   }
   const std::lock_guard lock(node.counts().mutex);

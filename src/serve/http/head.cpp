@@ -39,12 +39,6 @@ Malformed malformed(std::string message) {
   return {400, std::move(message)};
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 int hex_digit(char c) {
   if (is_digit(c)) return c - '0';
   const char small = lower(c);
@@ -117,16 +111,6 @@ std::variant<uint64_t, Malformed> parse_length(std::string_view text) {
   uint64_t length = 0;
   for (const char c : text) length = length * 10 + uint64_t(c - '0');
   return length;
-}
-
-// Whether a list of tokens has this one.
-bool has_item(std::string_view list, std::string_view wanted) {
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    if (lower(trimmed(list.substr(0, comma))) == wanted) return true;
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return false;
 }
 
 std::variant<Header, Malformed> parse_header(std::string_view line) {

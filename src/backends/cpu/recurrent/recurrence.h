@@ -240,8 +240,8 @@ void scan_step_sizes(const cpu::ScanStepArgs& args) {
 }
 
 // Moves N vectors of the head's width on by R rows, whose sums stay in registers; each state is
-// read and stored once. `count` is that of the last vector. States that go past the caches come from
-// memory too, and are prefetched.
+// read and stored once. `count` is that of the last vector. States that go past the caches come
+// from memory too, and are prefetched.
 template <class L, int32_t R, int32_t N, StatesGo Go>
 [[gnu::always_inline]] inline void scan_few(const cpu::ScanArgs& args, int32_t p, auto count) {
   const int32_t state_size = args.state_size, width = args.head_dim;
