@@ -47,6 +47,29 @@ TEST(MatMul, EveryFormatHasTheReferencesBits) {
   }
 }
 
+// Many rows of these multiply panels of columns and outputs, of which the last ones are parts.
+TEST(MatMul, ManyRowsOfNarrowFloatsHaveTheReferencesBits) {
+  Random random(5);
+  for (const std::string_view name : {"F16", "BF16"}) {
+    for (const int32_t cols : {255, 256, 257, 700}) {
+      for (const int32_t outputs : {16, 63, 64, 150}) {
+        Matrix matrix(*quant::find(name), cols, outputs);
+        matrix.fill_randomly(random);
+        const int32_t rows = 23 + int32_t(random() % 50);
+        Job job{.weight = matrix.weight, .rows = rows};
+        job.x = gaussian(size_t(rows) * size_t(cols), random);
+        if (rows % 2 == 0) job.bias = gaussian(size_t(outputs), random);
+        const std::vector<float> expected = run({.backend = "reference"}, job);
+        for (const Kernels& on : kernels_here()) {
+          if (on.is_slow) continue;
+          EXPECT_TRUE(same_bits(expected, run({"cpu", on.isa, 1, on.twin}, job)))
+              << name << " [" << cols << ", " << outputs << "] x " << rows << " on " << on.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(MatMul, ThreadsAndRowsInTheBatchDoNotChangeABit) {
   Random random(2);
   for (const std::string_view name : {"Q4_K", "Q6_K", "Q8_0", "BF16"}) {

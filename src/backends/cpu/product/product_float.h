@@ -1,6 +1,6 @@
 // Products of float weights: acc = fma(w[k], x[k], acc), k ascending, with vectors across outputs.
 // An accumulator is a chain of dependent steps, so several groups of outputs and several rows run
-// side by side.
+// side by side. Many rows of narrow weights multiply panels: weights that were widened once.
 #pragma once
 
 #include <cstdint>
@@ -76,6 +76,100 @@ void multiply_float_rows(const Product& product, int32_t row, int32_t first, int
   }
 }
 
+// Rows that are worth widening weights once for all of them.
+inline constexpr int kRowsOfFloatPanels = 24;
+// Rows whose sums are in registers at a time, for four vectors of outputs or two: a number of a row
+// is read once for as many products.
+inline constexpr int kFloatPanelRows = 6;
+template <class V>
+inline constexpr int kFloatPanelGroups = V::kLanes == kGroupRows ? kFloatPanelGroupsMax : 1;
+
+// Widens the columns [first, first + count) of the groups of a panel.
+template <class V, Plane plane>
+void widen_panel(const PackedMatrix& weight, const uint8_t* groups, int32_t first, int32_t count,
+                 float* panel) {
+  constexpr int kVectors = kGroupRows / V::kLanes, kColumn = plane_bytes(plane);
+  for (int32_t k = first; k < first + count; ++k) {
+#pragma GCC unroll 8
+    for (int n = 0; n < kFloatPanelGroups<V> * kVectors; ++n, panel += V::kLanes) {
+      const uint8_t* at = groups + n / kVectors * weight.group_bytes + int64_t(k) * kColumn;
+      V::store(panel, load_column<V, plane>(at + n % kVectors * (kColumn / kVectors)));
+    }
+  }
+}
+
+// `count` columns from `first` on of the outputs from `first_output` on: [count][outputs]; and the
+// sums of all rows so far, [row][outputs].
+struct FloatPanel {
+  const float* weights;
+  int32_t first, count, first_output;
+  float* sums;
+};
+
+// R rows from `row` on go over a panel of N vectors: behind the last column their sums are the
+// product's outputs.
+template <class V, int R, int N>
+void multiply_float_panel(const Product& product, const FloatPanel& panel, int32_t row) {
+  const float* x[R];
+  float* const sums = panel.sums + row * N * V::kLanes;
+  typename V::Floats acc[R][N];
+  for (int r = 0; r < R; ++r) {
+    const int32_t last = product.row_count - 1;
+    x[r] = product.rows[row + r < last ? row + r : last].x + panel.first;
+    for (int n = 0; n < N; ++n) {
+      acc[r][n] = panel.first == 0 ? V::zero() : V::load(sums + (r * N + n) * V::kLanes);
+    }
+  }
+  const float* weights = panel.weights;
+  for (int32_t k = 0; k < panel.count; ++k, weights += N * V::kLanes) {
+    typename V::Floats w[N];
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) w[n] = V::load(weights + n * V::kLanes);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const typename V::Floats value = V::broadcast(x[r][k]);
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) acc[r][n] = V::fma(w[n], value, acc[r][n]);
+    }
+  }
+  const bool is_last = panel.first + panel.count == product.weight->cols;
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < N; ++n) {
+      if (is_last) {
+        store_outputs<V>(product, row + r, panel.first_output + n * V::kLanes, acc[r][n]);
+      } else {
+        V::store(sums + (r * N + n) * V::kLanes, acc[r][n]);
+      }
+    }
+  }
+}
+
+// All rows times the groups from `first_output` on, panel by panel.
+template <class V, Plane plane>
+void multiply_float_panels(const Product& product, int32_t first_output) {
+  constexpr int kOutputs = kFloatPanelGroups<V> * kGroupRows, kVectors = kOutputs / V::kLanes;
+  const PackedMatrix& weight = *product.weight;
+  const uint8_t* groups = product.groups + first_output / kGroupRows * weight.group_bytes;
+  float* const weights = reinterpret_cast<float*>(product.scratch);
+  float* const sums = weights + kFloatPanelColumns * kOutputs;
+  for (int32_t first = 0; first < weight.cols; first += kFloatPanelColumns) {
+    const int32_t rest = weight.cols - first;
+    const int32_t count = rest < kFloatPanelColumns ? rest : kFloatPanelColumns;
+    widen_panel<V, plane>(weight, groups, first, count, weights);
+    const FloatPanel panel{weights, first, count, first_output, sums};
+    for (int32_t row = 0; row < product.row_count; row += kFloatPanelRows) {
+      const int32_t left = product.row_count - row;
+      if (left <= 2) {
+        multiply_float_panel<V, 2, kVectors>(product, panel, row);
+      } else if (left <= 4) {
+        multiply_float_panel<V, 4, kVectors>(product, panel, row);
+      } else {
+        multiply_float_panel<V, kFloatPanelRows, kVectors>(product, panel, row);
+      }
+    }
+  }
+}
+
 // Few rows: several groups hide the latency of the chains and keep reading while one of them comes
 // to the end of a page. Many rows hide it themselves.
 template <class V, Plane plane>
@@ -91,8 +185,15 @@ void multiply_float(const Product& product) {
   if (product.row_count <= 4) {
     return multiply_float_rows<V, plane, 4, kFewRowsGroups>(product, 0, 0, end);
   }
+  int32_t done = 0;
+  if (plane != Plane::f32 && product.row_count >= kRowsOfFloatPanels) {
+    constexpr int kOutputs = kFloatPanelGroups<V> * kGroupRows;
+    for (; done + kOutputs <= end; done += kOutputs) {
+      multiply_float_panels<V, plane>(product, done);
+    }
+  }
   // Each run of groups stays in the second level cache while all rows pass over it.
-  for (int32_t output = 0; output < end; output += kGroups * kGroupRows) {
+  for (int32_t output = done; output < end; output += kGroups * kGroupRows) {
     const int32_t next = output + kGroups * kGroupRows, stop = next < end ? next : end;
     for (int32_t row = 0; row < product.row_count; row += kRows) {
       const int32_t rest = product.row_count - row;
