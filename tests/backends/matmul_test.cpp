@@ -55,7 +55,7 @@ TEST(MatMul, ManyRowsOfNarrowFloatsHaveTheReferencesBits) {
       for (const int32_t outputs : {16, 63, 64, 150}) {
         Matrix matrix(*quant::find(name), cols, outputs);
         matrix.fill_randomly(random);
-        const int32_t rows = 23 + int32_t(random() % 50);
+        const int32_t rows = 60 + int32_t(random() % 30);
         Job job{.weight = matrix.weight, .rows = rows};
         job.x = gaussian(size_t(rows) * size_t(cols), random);
         if (rows % 2 == 0) job.bias = gaussian(size_t(outputs), random);

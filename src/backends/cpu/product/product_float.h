@@ -77,7 +77,7 @@ void multiply_float_rows(const Product& product, int32_t row, int32_t first, int
 }
 
 // Rows that are worth widening weights once for all of them.
-inline constexpr int kRowsOfFloatPanels = 24;
+inline constexpr int kRowsOfFloatPanels = 64;
 // Rows whose sums are in registers at a time, for four vectors of outputs or two: a number of a row
 // is read once for as many products.
 inline constexpr int kFloatPanelRows = 6;
