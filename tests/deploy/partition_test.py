@@ -486,6 +486,8 @@ class NameServer:
                 asked, sender = self.socket.recvfrom(4096)
             except OSError:
                 return
+            if 0 not in asked[12:]:
+                continue  # No name.
             end = asked.index(0, 12) + 5
             question = asked[12:end]
             is_known = question.startswith(b"\x0bcairn-nodes\x00")
@@ -567,7 +569,8 @@ def test_chance(fleet):
     def converse(seed):
         messages = fleet.opening(100 + seed, 10)
         while not stop.is_set():
-            reply = fleet.ask(messages, timeout=30)
+            # What a cut has lost is sent again after twice as long as it was cut, at most.
+            reply = fleet.ask(messages, timeout=120)
             if reply.status == 200 and reply.error is None:
                 turns.append(reply.node)
                 messages = next_turn(messages, reply, f"And {len(messages)}?")
