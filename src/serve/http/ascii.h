@@ -1,5 +1,5 @@
-// Letters of ASCII, which is what HTTP compares; the program's locale has no say in it.
-// Thread-safe: pure.
+// Letters of ASCII, which is what HTTP compares, and lists of tokens in headers; the program's
+// locale has no say in either. Thread-safe: pure.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,15 @@ inline std::string lower(std::string_view text) {
   return out;
 }
 
+// Without the blanks and tabs around it.
 inline std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
 }
 
-// Whether a list of tokens has this one.
+// Whether a list of tokens, with commas between them, has this one, in letters of any size.
+// REQUIRES: `wanted` is in small letters.
 inline bool has_item(std::string_view list, std::string_view wanted) {
   while (!list.empty()) {
     const size_t comma = std::min(list.find(','), list.size());

@@ -59,16 +59,15 @@ static constexpr int64_t padded_units(const PackedMatrix& weight) {
 // Sums of a product between two panels of columns.
 inline constexpr int64_t kTotalsBytes = int64_t(kChunkRows) * kPanels * kGroupRows * 4;
 
-// Of float weights: columns and groups of a panel; and room for one, and for the sums of all rows,
-// of which a few more are computed than there are.
+// Of float weights of 16 bits: columns and groups of a panel; and what one takes with the sums of
+// all rows, of which a few more are computed than there are.
 inline constexpr int kFloatPanelColumns = 256, kFloatPanelGroupsMax = 4;
-static constexpr size_t float_scratch_bytes() {
-  return size_t(kFloatPanelColumns + kChunkRows + kTileRows) * kFloatPanelGroupsMax * kGroupRows *
-         sizeof(float);
-}
+inline constexpr size_t kFloatPanelBytes = size_t(kFloatPanelColumns + kChunkRows + kTileRows) *
+                                           kFloatPanelGroupsMax * kGroupRows * sizeof(float);
 
 static constexpr size_t product_scratch_bytes(const PackedMatrix& weight) {
-  if (is_float(weight.form.plane)) return float_scratch_bytes();
+  if (weight.form.plane == Plane::f32) return 0;
+  if (is_float(weight.form.plane)) return kFloatPanelBytes;
   const int64_t direct = side_by_side_bytes(padded_units(weight) * kDirectRowsMax);
   const int64_t panels =
       side_by_side_bytes(kPanelUnits * kTileRows) + kTotalsBytes + kPanels * panel_bytes(weight);

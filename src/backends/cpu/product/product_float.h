@@ -77,10 +77,11 @@ void multiply_float_rows(const Product& product, int32_t row, int32_t first, int
 }
 
 // Rows that are worth widening weights once for all of them.
-inline constexpr int kRowsOfFloatPanels = 64;
+inline constexpr int kFloatPanelRowsMin = 64;
 // Rows whose sums are in registers at a time, for four vectors of outputs or two: a number of a row
 // is read once for as many products.
-inline constexpr int kFloatPanelRows = 6;
+inline constexpr int kFloatPanelTileRows = 6;
+static_assert(kFloatPanelTileRows <= kTileRows);  // Room for sums past the last row.
 template <class V>
 inline constexpr int kFloatPanelGroups = V::kLanes == kGroupRows ? kFloatPanelGroupsMax : 1;
 
@@ -157,14 +158,14 @@ void multiply_float_panels(const Product& product, int32_t first_output) {
     const int32_t count = rest < kFloatPanelColumns ? rest : kFloatPanelColumns;
     widen_panel<V, plane>(weight, groups, first, count, weights);
     const FloatPanel panel{weights, first, count, first_output, sums};
-    for (int32_t row = 0; row < product.row_count; row += kFloatPanelRows) {
+    for (int32_t row = 0; row < product.row_count; row += kFloatPanelTileRows) {
       const int32_t left = product.row_count - row;
       if (left <= 2) {
         multiply_float_panel<V, 2, kVectors>(product, panel, row);
       } else if (left <= 4) {
         multiply_float_panel<V, 4, kVectors>(product, panel, row);
       } else {
-        multiply_float_panel<V, kFloatPanelRows, kVectors>(product, panel, row);
+        multiply_float_panel<V, kFloatPanelTileRows, kVectors>(product, panel, row);
       }
     }
   }
@@ -186,7 +187,7 @@ void multiply_float(const Product& product) {
     return multiply_float_rows<V, plane, 4, kFewRowsGroups>(product, 0, 0, end);
   }
   int32_t done = 0;
-  if (plane != Plane::f32 && product.row_count >= kRowsOfFloatPanels) {
+  if (plane != Plane::f32 && product.row_count >= kFloatPanelRowsMin) {
     constexpr int kOutputs = kFloatPanelGroups<V> * kGroupRows;
     for (; done + kOutputs <= end; done += kOutputs) {
       multiply_float_panels<V, plane>(product, done);
