@@ -84,6 +84,7 @@ struct Step {
   std::span<const StateTensor> state_tensors;  // By op::ShortConv::state and others.
   std::span<const LogPlane> log_planes;  // By op::StoreLog::log_plane; none: nothing is logged.
   std::byte* workspace = nullptr;        // 64-byte aligned.
+  int32_t thread_count = 1;              // That compute it: a backend with threads sets it.
   // Asked often while it is computed, by the thread that calls: true ends it early.
   std::optional<FunctionRef<bool()>> is_given_up = std::nullopt;
 

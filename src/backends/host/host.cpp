@@ -197,8 +197,10 @@ void HostBackend::work(const Prepared& prepared, const std::vector<Round>& round
   }
 }
 
-bool HostBackend::execute(const Plan& plan, const Step& step) {
+bool HostBackend::execute(const Plan& plan, const Step& given) {
   Prepared& prepared = prepared_for(plan);
+  Step step = given;
+  step.thread_count = threads_->thread_count();
   const std::vector<Round>& rounds = prepared.rounds->choose(step);
   count_tasks(prepared, rounds, step);
   for (Claims& claims : claims_) claims.of_round[0].reset();

@@ -38,7 +38,7 @@ class HostBackend : public Backend {
   Status load(Weight& weight) override;  // Nothing to do: kernels read the file's blocks.
   Status prepare(const Plan& plan) override;
   void release(const Plan& plan) override;
-  bool execute(const Plan& plan, const Step& step) override;
+  bool execute(const Plan& plan, const Step& given) override;
 
  private:
   // How many tasks of a thread's share are claimed: of this round and, by turns, the next.

@@ -32,6 +32,9 @@ const PackedMatrix& packed(const Weight& weight) {
   return *static_cast<const PackedMatrix*>(weight.packed);
 }
 
+// A thread gets so many tasks of a product at least, where its matrix has the outputs for them.
+constexpr int32_t kTasksOfThread = 2, kPanelGroupsMin = 8;
+
 // How outputs and rows are cut into tasks.
 struct Cut {
   int32_t groups;       // Of a task.
@@ -39,31 +42,42 @@ struct Cut {
   int32_t row_chunks;
 };
 
-Cut cut_product(const MatrixKernels& kernels, const PackedMatrix& weight, int32_t row_count) {
+// Groups of a task that multiplies panels: many, since each task prepares all of its rows, but few
+// enough that every thread has something to do.
+int32_t panel_groups(const MatrixKernels& kernels, const PackedMatrix& weight, int32_t row_chunks,
+                     int32_t thread_count) {
+  int32_t groups = kernels.panel_groups;
+  const auto tasks = [&] { return (weight.group_count + groups - 1) / groups * row_chunks; };
+  while (groups > kPanelGroupsMin && tasks() < kTasksOfThread * thread_count) groups /= 2;
+  return groups;
+}
+
+Cut cut_product(const MatrixKernels& kernels, const PackedMatrix& weight, int32_t row_count,
+                int32_t thread_count) {
   Cut cut;
+  cut.row_chunks = (row_count + kernels.chunk_rows - 1) / kernels.chunk_rows;
   if (row_count <= kDirectRows) {
     const int64_t share = weight.group_count * weight.group_bytes / kTaskShare;
     const int64_t bytes = std::clamp(share, kTaskBytesMin, kTaskBytesMax);
     cut.groups = int32_t(std::max<int64_t>(1, bytes / weight.group_bytes));
     cut.groups = (cut.groups + 3) / 4 * 4;  // A row alone has four of them side by side.
   } else if (is_float(weight.form.plane)) {
-    cut.groups = kernels.float_groups;
+    cut.groups = std::min(kernels.float_groups,
+                          panel_groups(kernels, weight, cut.row_chunks, thread_count));
   } else if (row_count <= kernels.direct_rows) {
     cut.groups = std::clamp(weight.group_count / kTasks, 4, kPanels);
   } else {
-    cut.groups = kPanels;
+    cut.groups = panel_groups(kernels, weight, cut.row_chunks, thread_count);
   }
   cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
-  cut.row_chunks = (row_count + kChunkRows - 1) / kChunkRows;
   return cut;
 }
 
 // A product's rows and the scratch behind them.
 struct RowList {
-  ProductRow rows[kChunkRows];
+  ProductRow rows[kTileChunkRows];
   int32_t count = 0;
 };
-static_assert(sizeof(RowList) < 16384);
 constexpr size_t kRowListBytes = (sizeof(RowList) + 63) / 64 * 64;
 
 // Values [first, …) of a row as the op's weight multiplies it: quantized, or f32, or either.
@@ -141,23 +155,22 @@ template <const MatrixKernels& Kernels>
 struct MatMulTasks {
   static int64_t count(const Op& any, const Step& step) {
     const auto& op = std::get<op::MatMul>(any);
-    const Cut cut = cut_product(Kernels, packed(*op.weight), step.row_count(op.out.set));
+    const Cut cut = cut_op(op, step);
     return int64_t(cut.group_tasks) * cut.row_chunks;
   }
 
   static void run(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
     const auto& op = std::get<op::MatMul>(any);
-    const PackedMatrix& weight = packed(*op.weight);
-    const int32_t row_count = step.row_count(op.out.set);
-    const Cut cut = cut_product(Kernels, weight, row_count);
-    const int32_t first_row = int32_t(task / cut.group_tasks) * kChunkRows;
-    run_groups(op, step, {first_row, std::min(row_count, first_row + kChunkRows)},
+    const Cut cut = cut_op(op, step);
+    const int32_t first_row = int32_t(task / cut.group_tasks) * Kernels.chunk_rows;
+    const int32_t end_row = std::min(step.row_count(op.out.set), first_row + Kernels.chunk_rows);
+    run_groups(op, step, {first_row, end_row},
                {int32_t(task % cut.group_tasks) * cut.groups, cut.groups}, scratch);
   }
 
   static int32_t piece_columns(const Op& any, const Step& step) {
     const auto& op = std::get<op::MatMul>(any);
-    return cut_product(Kernels, packed(*op.weight), step.row_count(op.out.set)).groups * kGroupRows;
+    return cut_op(op, step).groups * kGroupRows;
   }
 
   // The rows of a piece are those of one task, so that the kernel takes them the same way.
@@ -170,6 +183,10 @@ struct MatMulTasks {
   }
 
  private:
+  static Cut cut_op(const op::MatMul& op, const Step& step) {
+    return cut_product(Kernels, packed(*op.weight), step.row_count(op.out.set), step.thread_count);
+  }
+
   struct RowRange {
     int32_t first, end;
   };
@@ -179,7 +196,7 @@ struct MatMulTasks {
 
   static void run_groups(const op::MatMul& op, const Step& step, RowRange rows, Groups groups,
                          std::byte* scratch) {
-    CHECK(rows.end - rows.first <= kChunkRows);
+    CHECK(rows.end - rows.first <= Kernels.chunk_rows);
     RowList& list = *new (scratch) RowList;
     for (int32_t row = rows.first; row < rows.end; ++row) {
       ProductRow& entry = list.rows[list.count++];
@@ -196,7 +213,7 @@ struct ExpertTasks {
   // One row: its experts one after the other. More: for each expert, the rows that chose it; tasks
   // are large then, since each looks through all choices.
   static Cut cut_experts(const PackedMatrix& weight, int32_t row_count) {
-    Cut cut = cut_product(Kernels, weight, 1);
+    Cut cut = cut_product(Kernels, weight, 1, 1);
     if (row_count > 1) {
       cut.groups = std::max(cut.groups, 16);
       cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
@@ -235,7 +252,7 @@ struct ExpertTasks {
         DCHECK(expert >= 0 && expert < op.weight->count);
         if (expert != which) continue;
         append(op, step, row, rank, list);
-        if (list.count < kChunkRows) continue;
+        if (list.count < Kernels.chunk_rows) continue;
         multiply<Kernels>(weight, which, first_group, cut.groups, ending_of(op, which), list,
                           scratch);
         list.count = 0;

@@ -24,7 +24,9 @@ inline constexpr int kTileRows = 16;  // Rows that one walk over panels multipli
 // Up to so many rows multiply the packed form itself on every instruction set; and up to so many
 // where that is still faster than panels (kDirectRows of the vectors).
 inline constexpr int kDirectRows = 12, kDirectRowsMax = 48;
-inline constexpr int kChunkRows = 256;  // Rows of a product at most.
+inline constexpr int kChunkRows = 256;  // Rows of a product at most,
+// and where tiles multiply what panels were widened for; and groups of such a product.
+inline constexpr int kTileChunkRows = 512, kTileGroups = 32;
 inline constexpr int kPanelUnits = 16;  // Columns of a panel, in units.
 inline constexpr int kPanels = 16;      // Groups that are panels at the same time.
 
@@ -33,7 +35,7 @@ struct Product {
   const PackedMatrix* weight;
   const uint8_t* groups;  // The first group.
   int32_t output_count;   // Weight rows from the first group on; the last group may be partial.
-  int32_t row_count;      // 1..kChunkRows
+  int32_t row_count;      // 1..chunk_rows of the kernels.
   const ProductRow* rows;
   const float* bias;   // Of the first weight row; may be null.
   std::byte* scratch;  // product_scratch_bytes(), 64-byte aligned.
@@ -80,7 +82,9 @@ struct MatrixKernels {
   // x[count] → q[count], scales[count / 32], sums[count / 16]; count is a multiple of 32.
   void (*quantize)(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums);
   int32_t direct_rows = kDirectRows;  // More of them multiply panels.
-  int32_t float_groups = 4;           // Of a task that multiplies many rows and float weights.
+  int32_t chunk_rows = kChunkRows;    // Of a task at most.
+  int32_t panel_groups = kPanels;     // Of a task that multiplies panels, at most,
+  int32_t float_groups = 4;           // or many rows and float weights.
   size_t scratch_bytes = 0;           // Of a product, where product_scratch_bytes() is less.
 };
 

@@ -11,42 +11,79 @@ namespace cairn::amxbf16 {
 namespace {
 
 using amx::Tiles;
-using cpu::FastScratch;
-using cpu::FastWindow;
-using cpu::kChunkRows;
-using cpu::kFastColumns;
-using cpu::kFastPanelBytes;
 using cpu::kGroupRows;
+using cpu::kTileGroups;
 using cpu::kTileRows;
 using cpu::Plane;
 using cpu::Product;
 using V = amx::TileVectors;
 
 constexpr int kTileColumns = 32;
-constexpr int64_t kRowBytes = kFastColumns * 2;
-static_assert(kTileRows == 16 && kFastColumns % kTileColumns == 0);
+constexpr int kTileBytes = kTileRows * kTileColumns * 2;
+static_assert(kTileRows == 16);
 
-// Sums of a group and all rows: [group][row][16 outputs].
-float* totals_at(const FastScratch& scratch, const FastWindow& window, int32_t row,
-                 int32_t output) {
-  const int64_t group = (output - window.first_output) / kGroupRows;
-  return scratch.totals + (group * (kChunkRows + kTileRows) + row) * kGroupRows;
+// What is multiplied at a time: some columns of all rows and of some groups. Two groups' panels stay
+// in the first level cache while they pass over the rows; these and the sums stay in the second.
+constexpr int kColumns = 512;
+constexpr int kBlocks = cpu::kTileChunkRows / kTileRows;
+constexpr int64_t kBlockBytes = int64_t(kColumns) * kTileRows * 2;  // 16 rows of a window.
+constexpr int64_t kPanelBytes = int64_t(kColumns) * kGroupRows * 2;
+
+struct Window {
+  int32_t first_output, end_output;  // At most kTileGroups groups.
+  int32_t first_col, col_count, all_cols;
+
+  bool is_first() const { return first_col == 0; }
+  bool is_last() const { return first_col + col_count == all_cols; }
+  int32_t tile_count() const { return (col_count + kTileColumns - 1) / kTileColumns; }
+};
+
+// Rows as tiles take them, [row / 16][column / 32][16 rows][32 columns] in bf16; sums,
+// [group][row / 16][16 rows][16 outputs]; the panels of two groups, [column / 2][16 outputs][2].
+struct Scratch {
+  std::byte* rows;
+  float* totals;
+  std::byte* panels;
+
+  static constexpr int64_t kRowsBytes = kBlocks * kBlockBytes;
+  static constexpr int64_t kSumsBytes =
+      int64_t(kTileGroups) * kBlocks * kTileRows * kGroupRows * 4;
+  static constexpr size_t kBytes = size_t(kRowsBytes + kSumsBytes + 2 * kPanelBytes);
+
+  explicit Scratch(const Product& product)
+      : rows(product.scratch),
+        totals(reinterpret_cast<float*>(product.scratch + kRowsBytes)),
+        panels(product.scratch + kRowsBytes + kSumsBytes) {}
+  float* sums(int32_t group, int32_t block) const {
+    return totals + (int64_t(group) * kBlocks + block) * kTileRows * kGroupRows;
+  }
+};
+
+// The window's columns of all rows; behind the last column are zeros. Rows past the last one are
+// whatever lies there: their sums are not looked at.
+void round_rows(const Product& product, const Window& window, std::byte* rows) {
+  for (int32_t row = 0; row < product.row_count; ++row) {
+    const float* x = product.rows[row].x + window.first_col;
+    std::byte* out = rows + row / kTileRows * kBlockBytes + row % kTileRows * 64;
+    for (int32_t left = window.col_count; left > 0; left -= kTileColumns) {
+      _mm512_store_si512(out, cpu::round_columns(x, left));
+      x += kTileColumns;
+      out += kTileBytes;
+    }
+  }
 }
 
 // 16 * R rows times 16 * N outputs over a window. A load stands before the product that needs it,
-// so that the unit always has one to do. Rows past the last one are whatever lies there: their sums
-// are not looked at.
+// so that the unit always has one to do.
 template <int R, int N>
-void multiply_pass(const Tiles& tiles, const FastScratch& scratch, const FastWindow& window,
-                   int32_t row, int32_t output) {
+void multiply_pass(const Tiles& tiles, const Scratch& scratch, const Window& window, int32_t block,
+                   int32_t group) {
   constexpr int kA = Tiles::kActivations, kW = Tiles::kWeights;
-  const auto* x = reinterpret_cast<const std::byte*>(scratch.rows + int64_t(row) * kFastColumns);
-  const std::byte* panel = scratch.panels + window.panel_offset(output);
-  float* totals[2][2];
+  const std::byte* x = scratch.rows + block * kBlockBytes;
+  const std::byte* panel = scratch.panels;
+  float* sums[2][2];
   for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) {
-      totals[r][n] = totals_at(scratch, window, row + r * kTileRows, output + n * kGroupRows);
-    }
+    for (int n = 0; n < N; ++n) sums[r][n] = scratch.sums(group + n, block + r);
   }
   if (window.is_first()) {
     tiles.zero<0>();
@@ -54,57 +91,57 @@ void multiply_pass(const Tiles& tiles, const FastScratch& scratch, const FastWin
     if constexpr (R == 2) tiles.zero<2>();
     if constexpr (R == 2 && N == 2) tiles.zero<3>();
   } else {
-    tiles.load<0>(totals[0][0], 64);
-    if constexpr (N == 2) tiles.load<1>(totals[0][1], 64);
-    if constexpr (R == 2) tiles.load<2>(totals[1][0], 64);
-    if constexpr (R == 2 && N == 2) tiles.load<3>(totals[1][1], 64);
+    tiles.load<0>(sums[0][0], 64);
+    if constexpr (N == 2) tiles.load<1>(sums[0][1], 64);
+    if constexpr (R == 2) tiles.load<2>(sums[1][0], 64);
+    if constexpr (R == 2 && N == 2) tiles.load<3>(sums[1][1], 64);
   }
-  for (int32_t col = 0; col < window.padded_count(); col += kTileColumns) {
-    tiles.load<kW>(panel + int64_t(col) * 32, 64);
-    tiles.load<kA>(x + int64_t(col) * 2, kRowBytes);
+  for (int32_t i = window.tile_count(); i > 0; --i) {
+    tiles.load<kW>(panel, 64);
+    tiles.load_once<kA>(x, 64);
     tiles.dot_pairs<0, kA, kW>();
     if constexpr (N == 2) {
-      tiles.load<kW + 1>(panel + kFastPanelBytes + int64_t(col) * 32, 64);
+      tiles.load<kW + 1>(panel + kPanelBytes, 64);
       tiles.dot_pairs<1, kA, kW + 1>();
     }
     if constexpr (R == 2) {
-      tiles.load<kA + 1>(x + kTileRows * kRowBytes + int64_t(col) * 2, kRowBytes);
+      tiles.load_once<kA + 1>(x + kBlockBytes, 64);
       tiles.dot_pairs<2, kA + 1, kW>();
       if constexpr (N == 2) tiles.dot_pairs<3, kA + 1, kW + 1>();
     }
+    x += kTileBytes;
+    panel += kTileBytes;
   }
-  tiles.store<0>(totals[0][0]);
-  if constexpr (N == 2) tiles.store<1>(totals[0][1]);
-  if constexpr (R == 2) tiles.store<2>(totals[1][0]);
-  if constexpr (R == 2 && N == 2) tiles.store<3>(totals[1][1]);
+  tiles.store<0>(sums[0][0]);
+  if constexpr (N == 2) tiles.store<1>(sums[0][1]);
+  if constexpr (R == 2) tiles.store<2>(sums[1][0]);
+  if constexpr (R == 2 && N == 2) tiles.store<3>(sums[1][1]);
 }
 
-// All rows times N groups.
-template <int N>
-void multiply_groups(const Product& product, const Tiles& tiles, const FastScratch& scratch,
-                     const FastWindow& window, int32_t output) {
-  int32_t row = 0;
-  for (; product.row_count - row > kTileRows; row += 2 * kTileRows) {
-    multiply_pass<2, N>(tiles, scratch, window, row, output);
-  }
-  if (product.row_count > row) multiply_pass<1, N>(tiles, scratch, window, row, output);
-  if (!window.is_last()) return;
-  for (row = 0; row < product.row_count; ++row) {
-    for (int n = 0; n < N; ++n) {
-      const int32_t first = output + n * kGroupRows;
-      cpu::store_outputs<V>(product, row, first, V::load(totals_at(scratch, window, row, first)));
+// All rows times the N groups that are panels, of which `group` is the window's first. Between the
+// passes, `fetch(part, parts)` has memory send what is expanded next.
+template <int N, class Fetch>
+void multiply_groups(const Product& product, const Tiles& tiles, const Scratch& scratch,
+                     const Window& window, int32_t group, const Fetch& fetch) {
+  const int32_t blocks = (product.row_count + kTileRows - 1) / kTileRows;
+  for (int32_t block = 0; block < blocks; block += 2) {
+    fetch(block, blocks);
+    if (block + 1 < blocks) {
+      multiply_pass<2, N>(tiles, scratch, window, block, group);
+    } else {
+      multiply_pass<1, N>(tiles, scratch, window, block, group);
     }
   }
 }
 
-void multiply_window(const Product& product, const Tiles& tiles, const FastScratch& scratch,
-                     const FastWindow& window) {
-  int32_t output = window.first_output;
-  for (; output + 2 * kGroupRows <= window.end_output; output += 2 * kGroupRows) {
-    multiply_groups<2>(product, tiles, scratch, window, output);
-  }
-  if (output < window.end_output) {
-    multiply_groups<1>(product, tiles, scratch, window, output);
+// Row by row: those of outputs lie far apart.
+void store_sums(const Product& product, const Scratch& scratch, const Window& window) {
+  for (int32_t row = 0; row < product.row_count; ++row) {
+    for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
+      const int32_t group = (output - window.first_output) / kGroupRows;
+      const float* sums = scratch.sums(group, row / kTileRows) + row % kTileRows * kGroupRows;
+      cpu::store_outputs<V>(product, row, output, V::load(sums));
+    }
   }
 }
 
@@ -132,15 +169,17 @@ template <class F, int kStep>
   expand_vector<F::kOffsets>(bytes, source.scale(unit, half, 0), panel + kStep * 128);
 }
 
+// Makes panels of quantized weights.
 template <class F>
-void expand_quantized_panels(const Product& product, const FastWindow& window, std::byte* panels) {
+struct QuantizedPanels {
+  const Product& product;
   const __m512i bias = _mm512_set1_epi8(char(product.weight->form.bias));
-  const int32_t first_unit = window.first_col / 32, unit_count = window.col_count / 32;
-  for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
+
+  // The window's columns of the group of these 16 outputs.
+  void expand(const Window& window, int32_t output, std::byte* panel) const {
     const cpu::PackedSource<V, F> source = cpu::packed_source<V, F>(product, output);
-    std::byte* panel = panels + window.panel_offset(output);
-    for (int32_t unit = first_unit; unit < first_unit + unit_count; ++unit, panel += 1024) {
-      source.prefetch_next_group(unit);
+    const int32_t first = window.first_col / 32, count = window.col_count / 32;
+    for (int32_t unit = first; unit < first + count; ++unit, panel += kTileBytes) {
       expand_step<F, 0>(source, unit, bias, panel);
       expand_step<F, 1>(source, unit, bias, panel);
       expand_step<F, 2>(source, unit, bias, panel);
@@ -151,37 +190,83 @@ void expand_quantized_panels(const Product& product, const FastWindow& window, s
       expand_step<F, 7>(source, unit, bias, panel);
     }
   }
-}
+  // Has memory send columns [first, end) of that group.
+  void fetch(int32_t output, int32_t first, int32_t end) const {
+    const cpu::PackedSource<V, F> source = cpu::packed_source<V, F>(product, output);
+    for (int32_t unit = first / 32; unit < end / 32; ++unit) source.fetch_unit(unit);
+  }
+};
 
-template <class Expand>
-void multiply_by_tiles(const Product& product, const Expand& expand) {
-  const Tiles tiles(64);
-  const FastScratch scratch(product);
-  cpu::for_windows(product, [&](const FastWindow& window) {
-    expand(window, scratch.panels);
-    cpu::round_rows(product, window, scratch.rows);
-    multiply_window(product, tiles, scratch, window);
-  });
-}
-
+// And of float weights.
 template <Plane plane>
-void multiply_floats(const Product& product) {
-  multiply_by_tiles(product, [&product](const FastWindow& window, std::byte* panels) {
-    cpu::expand_float_panels<plane>(product, window, panels);
-  });
+struct FloatPanels {
+  const Product& product;
+
+  const uint8_t* column(int32_t output, int32_t col) const {
+    return product.groups + output / kGroupRows * product.weight->group_bytes +
+           int64_t(col) * cpu::plane_bytes(plane);
+  }
+  void expand(const Window& window, int32_t output, std::byte* panel) const {
+    cpu::expand_float_panel<plane>(column(output, window.first_col), window.col_count, panel);
+  }
+  void fetch(int32_t output, int32_t first, int32_t end) const {
+    const uint8_t* last = column(output, end);
+    for (const uint8_t* line = column(output, first); line < last; line += 64) V::prefetch(line);
+  }
+};
+
+template <class Panels>
+void multiply_window(const Product& product, const Tiles& tiles, const Scratch& scratch,
+                     const Window& window, const Panels& panels) {
+  constexpr int32_t kTwo = 2 * kGroupRows;
+  for (int32_t output = window.first_output; output < window.end_output; output += kTwo) {
+    const bool are_two = window.end_output - output > kGroupRows;
+    panels.expand(window, output, scratch.panels);
+    if (are_two) panels.expand(window, output + kGroupRows, scratch.panels + kPanelBytes);
+    // A share of the next two groups' columns.
+    const auto fetch = [&](int32_t part, int32_t parts) {
+      const int32_t share = (window.tile_count() * 2 + parts - 1) / parts * kTileColumns;
+      const int32_t first = window.first_col + part / 2 * share;
+      const int32_t last = window.first_col + window.col_count;
+      const int32_t end = last - first < share ? last : first + share;
+      for (int32_t next = output + kTwo; next < output + 2 * kTwo; next += kGroupRows) {
+        if (next < window.end_output) panels.fetch(next, first, end);
+      }
+    };
+    const int32_t group = (output - window.first_output) / kGroupRows;
+    if (are_two) {
+      multiply_groups<2>(product, tiles, scratch, window, group, fetch);
+    } else {
+      multiply_groups<1>(product, tiles, scratch, window, group, fetch);
+    }
+  }
+}
+
+template <class Panels>
+void multiply_by_tiles(const Product& product) {
+  const Tiles tiles(64);
+  const Scratch scratch(product);
+  const Panels panels{product};
+  const int32_t cols = product.weight->cols, outputs = product.output_count;
+  constexpr int32_t kOutputs = kTileGroups * kGroupRows;
+  for (int32_t output = 0; output < outputs; output += kOutputs) {
+    const int32_t end = outputs - output < kOutputs ? outputs : output + kOutputs;
+    for (int32_t col = 0; col < cols; col += kColumns) {
+      const Window window{output, end, col, cols - col < kColumns ? cols - col : kColumns, cols};
+      round_rows(product, window, scratch.rows);
+      multiply_window(product, tiles, scratch, window, panels);
+      if (window.is_last()) store_sums(product, scratch, window);
+    }
+  }
 }
 
 void multiply(const Product& product) {
   const cpu::PackedForm& form = product.weight->form;
   if (product.row_count <= cpu::kDirectRows) return avx512::matrix_kernels.multiply(product);
-  if (form.plane == Plane::f16) return multiply_floats<Plane::f16>(product);
-  if (form.plane == Plane::bf16) return multiply_floats<Plane::bf16>(product);
-  if (form.plane == Plane::f32) return multiply_floats<Plane::f32>(product);
-  cpu::visit_form(form, [&product]<class F>(F) {
-    multiply_by_tiles(product, [&product](const FastWindow& window, std::byte* panels) {
-      expand_quantized_panels<F>(product, window, panels);
-    });
-  });
+  if (form.plane == Plane::f16) return multiply_by_tiles<FloatPanels<Plane::f16>>(product);
+  if (form.plane == Plane::bf16) return multiply_by_tiles<FloatPanels<Plane::bf16>>(product);
+  if (form.plane == Plane::f32) return multiply_by_tiles<FloatPanels<Plane::f32>>(product);
+  cpu::visit_form(form, [&product]<class F>(F) { multiply_by_tiles<QuantizedPanels<F>>(product); });
 }
 
 void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums) {
@@ -192,7 +277,9 @@ void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* 
 
 constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply,
                                                   .quantize = quantize,
-                                                  .float_groups = cpu::kPanels,
-                                                  .scratch_bytes = cpu::kFastScratchBytes};
+                                                  .chunk_rows = cpu::kTileChunkRows,
+                                                  .panel_groups = kTileGroups,
+                                                  .float_groups = kTileGroups,
+                                                  .scratch_bytes = Scratch::kBytes};
 
 }  // namespace cairn::amxbf16

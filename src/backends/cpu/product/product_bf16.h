@@ -50,21 +50,22 @@ struct FastScratch {
   return __builtin_bit_cast(__m512i, _mm512_cvtne2ps_pbh(high, low));
 }
 
+// The next 32 columns of a row in bf16, or the `left` that it has, and zeros.
+[[gnu::always_inline]] inline __m512i round_columns(const float* x, int32_t left) {
+  if (left >= 32) return round_two(_mm512_loadu_ps(x), _mm512_loadu_ps(x + 16));
+  const uint32_t is_there = (1u << left) - 1;
+  return round_two(_mm512_maskz_loadu_ps(__mmask16(is_there), x),
+                   _mm512_maskz_loadu_ps(__mmask16(is_there >> 16), x + 16));
+}
+
 // The window's columns of all rows, in bf16.
 inline void round_rows(const Product& product, const FastWindow& window, uint16_t* rows) {
   for (int32_t row = 0; row < product.row_count; ++row) {
     const float* x = product.rows[row].x + window.first_col;
     uint16_t* out = rows + int64_t(row) * kFastColumns;
-    int32_t col = 0;
-    for (; col + 32 <= window.col_count; col += 32) {
-      const __m512 low = _mm512_loadu_ps(x + col), high = _mm512_loadu_ps(x + col + 16);
-      _mm512_store_si512(out + col, round_two(low, high));
+    for (int32_t col = 0; col < window.col_count; col += 32) {
+      _mm512_store_si512(out + col, round_columns(x + col, window.col_count - col));
     }
-    if (col == window.col_count) continue;
-    const uint32_t is_there = (1u << (window.col_count - col)) - 1;
-    const __m512 low = _mm512_maskz_loadu_ps(__mmask16(is_there), x + col);
-    const __m512 high = _mm512_maskz_loadu_ps(__mmask16(is_there >> 16), x + col + 16);
-    _mm512_store_si512(out + col, round_two(low, high));
   }
 }
 
@@ -80,17 +81,17 @@ template <Plane plane>
   return interleave(round_two(V::load_f32(at), V::load_f32(at + kColumn)));
 }
 
+// The next `count` columns of a group, and zeros up to a multiple of 32.
 template <Plane plane>
-void expand_float_panel(const uint8_t* group, const FastWindow& window, std::byte* panel) {
+void expand_float_panel(const uint8_t* at, int32_t count, std::byte* panel) {
   constexpr int kColumn = plane_bytes(plane);
-  const uint8_t* at = group + int64_t(window.first_col) * kColumn;
   int32_t col = 0;
-  for (; col + 2 <= window.col_count; col += 2) {
+  for (; col + 2 <= count; col += 2) {
     _mm512_store_si512(panel + int64_t(col) * 32, float_pair<plane>(at + int64_t(col) * kColumn));
   }
-  for (; col < window.padded_count(); col += 2) {
+  for (; col < (count + 31) / 32 * 32; col += 2) {
     alignas(64) uint8_t last[2 * kColumn] = {};
-    if (col < window.col_count) std::memcpy(last, at + int64_t(col) * kColumn, kColumn);
+    if (col < count) std::memcpy(last, at + int64_t(col) * kColumn, kColumn);
     _mm512_store_si512(panel + int64_t(col) * 32, float_pair<plane>(last));
   }
 }
@@ -100,7 +101,8 @@ template <Plane plane>
 void expand_float_panels(const Product& product, const FastWindow& window, std::byte* panels) {
   for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
     const uint8_t* group = product.groups + output / kGroupRows * product.weight->group_bytes;
-    expand_float_panel<plane>(group, window, panels + window.panel_offset(output));
+    const uint8_t* at = group + int64_t(window.first_col) * plane_bytes(plane);
+    expand_float_panel<plane>(at, window.col_count, panels + window.panel_offset(output));
   }
 }
 

@@ -50,6 +50,7 @@ struct PackedSource {
   [[gnu::always_inline]] void prefetch_next_group(int unit) const {
     fetch_unit(group + group_bytes, unit);
   }
+  [[gnu::always_inline]] void fetch_unit(int unit) const { fetch_unit(group, unit); }
 
  private:
   // Inlined by order: to the compiler a function that only prefetches has no effect.

@@ -44,6 +44,14 @@ class Tiles {
   [[gnu::always_inline]] void load(const void* rows, int64_t stride) const {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(rows), "r"(stride), "i"(kTile) : "memory");
   }
+  // Of what is not read again before others: it leaves their place in the first level cache.
+  template <int kTile>
+  [[gnu::always_inline]] void load_once(const void* rows, int64_t stride) const {
+    asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2"
+                 :
+                 : "r"(rows), "r"(stride), "i"(kTile)
+                 : "memory");
+  }
   template <int kTile, class Sum>
   [[gnu::always_inline]] void store(Sum* sums) const {
     static_assert(sizeof(Sum) == 4);
