@@ -196,9 +196,9 @@ void execute(const Instruction& instruction) {
     state = {};
   } else if (kind == 0x49d) {
     state.tiles[instruction.reg] = {};
-  } else if (kind == 0x4bc || kind == 0x4b8) {
-    expect(instruction.rm == 4, "TILELOADD and TILESTORED need an index register");
-    transfer(instruction, kind == 0x4bc);
+  } else if (kind == 0x4bc || kind == 0x4b4 || kind == 0x4b8) {
+    expect(instruction.rm == 4, "TILELOADD, TILELOADDT1 and TILESTORED need an index register");
+    transfer(instruction, kind != 0x4b8);
   } else if (kind == 0x5ed) {
     multiply_signed(instruction.reg, instruction.rm, instruction.extra);
   } else if (kind == 0x5c9) {

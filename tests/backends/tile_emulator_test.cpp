@@ -21,6 +21,7 @@ const Code kConfigure = {0xc4, 0xe2, 0x78, 0x49, 0x00};          // ldtilecfg (%
 const Code kRelease = {0xc4, 0xe2, 0x78, 0x49, 0xc0};            // tilerelease
 const Code kZero0 = {0xc4, 0xe2, 0x7b, 0x49, 0xc0};              // tilezero %tmm0
 const Code kLoad4 = {0xc4, 0xe2, 0x7b, 0x4b, 0x24, 0x08};        // tileloadd (%rax,%rcx,1)
+const Code kLoadOnce4 = {0xc4, 0xe2, 0x79, 0x4b, 0x24, 0x08};    // tileloaddt1, the same
 const Code kLoad6 = {0xc4, 0xe2, 0x7b, 0x4b, 0x74, 0x48, 0x40};  // …64(%rax,%rcx,2), %tmm6
 const Code kLoad0 = {0xc4, 0x82, 0x7b, 0x4b, 0x04, 0x11};        // …(%r9,%r10,1), %tmm0
 const Code kStore0 = {0xc4, 0xe2, 0x7a, 0x4b, 0x84, 0x31, 0x00, 1, 0, 0};  // …256(%rcx,%rsi,1)
@@ -56,11 +57,11 @@ struct Sizes {
 };
 
 // Rows lie `stride` bytes apart; each way of naming an address is used once.
-void load_left(const void* rows, int64_t stride) {
+void load_left(const void* rows, int64_t stride, const Code& load = kLoad4) {
   TileRegisters registers = {};
   registers[kRax] = address_of(rows);
   registers[kRcx] = stride;
-  EXPECT_EQ(run(kLoad4, registers), 6);
+  EXPECT_EQ(run(load, registers), 6);
 }
 
 void load_right(const void* rows, int64_t stride) {
@@ -137,7 +138,7 @@ TEST(TileEmulator, MultipliesPairs) {
   const uint16_t large[2][2] = {{bf16(0x1p120f), 0}, {0, 0}};
   sum = 0;
   load_sums(&sum, 64);
-  load_left(small, 64);
+  load_left(small, 64, kLoadOnce4);
   load_right(large, 4);
   run(kDotPairs);
   store_sums(&sum, 64);

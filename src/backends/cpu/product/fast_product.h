@@ -17,9 +17,13 @@ inline constexpr int64_t kFastPanelBytes = int64_t(kFastColumns) * kGroupRows * 
 // A tile may read rows past the last one.
 inline constexpr int64_t kFastRowsBytes = int64_t(kChunkRows + kTileRows) * kFastColumns * 2;
 
-// Rows, sums between two windows, and panels, in this order.
+// Sums between two windows, of as many rows.
+inline constexpr int64_t kFastTotalsBytes =
+    int64_t(kChunkRows + kTileRows) * kPanels * kGroupRows * 4;
+
+// Rows, sums and panels, in this order.
 inline constexpr size_t kFastScratchBytes =
-    size_t(kFastRowsBytes + kTotalsBytes + kPanels * kFastPanelBytes);
+    size_t(kFastRowsBytes + kFastTotalsBytes + kPanels * kFastPanelBytes);
 
 }  // namespace cairn::cpu
 

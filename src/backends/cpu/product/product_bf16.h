@@ -35,7 +35,7 @@ struct FastScratch {
   explicit FastScratch(const Product& product)
       : rows(reinterpret_cast<uint16_t*>(product.scratch)),
         totals(reinterpret_cast<float*>(product.scratch + kFastRowsBytes)),
-        panels(product.scratch + kFastRowsBytes + kTotalsBytes) {}
+        panels(product.scratch + kFastRowsBytes + kFastTotalsBytes) {}
 };
 
 // low[i] becomes number 2i, high[i] number 2i + 1.
