@@ -237,11 +237,11 @@ inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const J
   };
   std::vector<Line> scratch(
       std::max(cpu::product_scratch_bytes(*packed), kernels.scratch_bytes) / 64 + 1);
-  for (int32_t first = 0; first < job.rows; first += cpu::kChunkRows) {
+  for (int32_t first = 0; first < job.rows; first += kernels.chunk_rows) {
     kernels.multiply({.weight = packed,
                       .groups = cpu::group_at(*packed, 0, 0),
                       .output_count = job.weight.rows,
-                      .row_count = std::min(cpu::kChunkRows, job.rows - first),
+                      .row_count = std::min(kernels.chunk_rows, job.rows - first),
                       .rows = rows.data() + first,
                       .bias = job.bias.empty() ? nullptr : job.bias.data(),
                       .scratch = scratch[0].bytes,

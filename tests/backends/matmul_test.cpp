@@ -96,6 +96,19 @@ TEST(MatMul, ThreadsAndRowsInTheBatchDoNotChangeABit) {
   }
 }
 
+// More rows, outputs and columns than any kernel takes at a time.
+TEST(MatMul, PartsOfATaskHaveTheReferencesBits) {
+  Random random(6);
+  Matrix matrix(*quant::find("Q8_0"), 544, cpu::kTileGroups * cpu::kGroupRows + 18);
+  matrix.fill_randomly(random);
+  Job job{.weight = matrix.weight, .rows = cpu::kTileChunkRows + 21};
+  job.x = gaussian(size_t(job.rows) * 544, random);
+  const std::vector<float> expected = run({.backend = "reference"}, job);
+  for (const Kernels& on : kernels_here()) {
+    EXPECT_TRUE(same_bits(expected, run({"cpu", on.isa, 2, on.twin}, job))) << on.name;
+  }
+}
+
 TEST(MatMul, SkippedWorkersLeaveNothingUndone) {
   Random random(7);
   Matrix matrix(*quant::find("Q4_0"), 512, 530);

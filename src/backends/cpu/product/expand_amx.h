@@ -14,6 +14,7 @@ namespace {
 // AVX-512's vectors, but signed planes stay as they are.
 struct TileVectors : avx512::MatrixVectors {
   static constexpr bool kSignedBytes = true;
+  static constexpr int kChunkRows = cpu::kTileChunkRows, kPanels = cpu::kTileGroups;
   static Bytes load_table(const int8_t* table) {
     return flip_sign(avx512::MatrixVectors::load_table(table));
   }

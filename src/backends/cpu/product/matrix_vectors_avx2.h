@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/cpu/pack/packed.h"
+#include "backends/cpu/product/product.h"
 
 namespace cairn::avx2 {
 namespace {
@@ -20,6 +20,7 @@ struct MatrixVectors {
   // many broadcasts for each product are worth it.
   static constexpr int kTileRows = 4;
   static constexpr int kTileVectors = 2;
+  static constexpr int kChunkRows = cpu::kChunkRows, kPanels = cpu::kPanels;  // At a time.
   static constexpr int kDirectRows = 12;  // More of them multiply panels.
   static constexpr int kRowGroups = 1;    // Groups that a row alone multiplies side by side.
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/cpu/pack/packed.h"
+#include "backends/cpu/product/product.h"
 
 namespace cairn::avx512 {
 namespace {
@@ -18,6 +18,7 @@ struct MatrixVectors {
   static constexpr bool kSignedBytes = false;  // Signed planes are made unsigned by adding 128.
   static constexpr int kTileRows = 6;          // With 2 vectors: 24 accumulators of 32 registers.
   static constexpr int kTileVectors = 2;
+  static constexpr int kChunkRows = cpu::kChunkRows, kPanels = cpu::kPanels;  // At a time.
   static constexpr int kDirectRows = 48;  // More of them multiply panels.
   static constexpr int kRowGroups = 4;    // Groups that a row alone multiplies side by side.
 

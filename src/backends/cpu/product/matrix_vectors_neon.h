@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/cpu/pack/packed.h"
+#include "backends/cpu/product/product.h"
 
 namespace cairn::neon {
 namespace {
@@ -18,6 +18,7 @@ struct MatrixVectors {
   static constexpr bool kSignedBytes = true;  // Signed planes multiply as they are.
   static constexpr int kTileRows = 4;         // 8 + 8 registers of sums, of 32.
   static constexpr int kTileVectors = 1;
+  static constexpr int kChunkRows = cpu::kChunkRows, kPanels = cpu::kPanels;  // At a time.
   static constexpr int kDirectRows = 12;  // More of them multiply panels.
   static constexpr int kRowGroups = 1;    // Groups that a row alone multiplies side by side.
 

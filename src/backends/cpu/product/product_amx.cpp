@@ -9,16 +9,16 @@ namespace {
 
 using cpu::kGroupRows;
 using cpu::PanelForm;
-using cpu::PanelScratch;
 using cpu::PanelSource;
 using cpu::Product;
 using cpu::RowsView;
 using cpu::Window;
 
 using V = TileVectors;
+using Scratch = cpu::PanelScratch<V>;
 
 constexpr int kPassRows = 16;  // A tile's.
-static_assert(kPassRows == cpu::kTileRows && cpu::kChunkRows % kPassRows == 0);
+static_assert(kPassRows == cpu::kTileRows && V::kChunkRows % kPassRows == 0);
 static_assert(V::kLanes == kGroupRows);
 
 // Sums that are on their way from the tiles to the vectors. Making one takes about 90 cycles,
@@ -121,17 +121,16 @@ struct TilePass {
   }
 };
 
-// Rows of outputs lie far apart: what will be stored is fetched while tiles run.
-template <int R>
-void fetch_outputs(const Product& product, int32_t row, int32_t output) {
-  for (int32_t r = row; r < row + R && r < product.row_count; ++r) {
-    __builtin_prefetch(product.rows[r].out + output, 1);
-  }
+// Where the sums of a row are, and those of the next group kGroupFloats further.
+constexpr int64_t kGroupFloats = kPassRows * kGroupRows;
+float* sums_of(const Scratch& scratch, int32_t row) {
+  return scratch.totals + int64_t(row / kPassRows) * V::kPanels * kGroupFloats +
+         row % kPassRows * kGroupRows;
 }
 
 // R rows from `row` on times all panels of a window.
 template <class F, int R>
-void multiply_panels(const Product& product, const Tiles& tiles, const PanelScratch& scratch,
+void multiply_panels(const Product& product, const Tiles& tiles, const Scratch& scratch,
                      const Window& window, int32_t row) {
   const RowsView x = cpu::put_side_by_side<F::kHalves, F::kOffsets, R>(
       product, row, window.first_unit, window.unit_count, 0, scratch.rows);
@@ -139,26 +138,32 @@ void multiply_panels(const Product& product, const Tiles& tiles, const PanelScra
   Ring ring;
   bool is_primed = false;
   const std::byte* panel = scratch.panels;
-  float* totals = scratch.totals + int64_t(row) * cpu::kPanels * kGroupRows;
+  float* sums = sums_of(scratch, row);
   for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
     // The next pass finds its tiles in the slots where this one would put them.
     const bool has_next = step_count % kRing == 0 && output + kGroupRows < window.end_output;
     const std::byte* next = has_next ? panel + PanelSource<V, F>::kBytes : nullptr;
-    if (window.is_last()) fetch_outputs<R>(product, row, output);
     const TilePass<F, R> pass{tiles, panel, next, x, step_count};
     V::Floats total[1][R];
     for (int r = 0; r < R; ++r) {
-      total[0][r] = window.is_first() ? V::zero() : V::load(totals + r * kGroupRows);
+      total[0][r] = window.is_first() ? V::zero() : V::load(sums + r * kGroupRows);
     }
     pass.run(is_primed, ring, total);
-    if (window.is_last()) {
-      cpu::store_tile<V, R, 1>(product, row, output, total);
-    } else {
-      for (int r = 0; r < R; ++r) V::store(totals + r * kGroupRows, total[0][r]);
-    }
+    for (int r = 0; r < R; ++r) V::store(sums + r * kGroupRows, total[0][r]);
     is_primed = has_next;
     panel += PanelSource<V, F>::kBytes;
-    totals += R * kGroupRows;
+    sums += kGroupFloats;
+  }
+}
+
+// Row by row: those of outputs lie far apart.
+void store_sums(const Product& product, const Scratch& scratch, const Window& window) {
+  for (int32_t row = 0; row < product.row_count; ++row) {
+    const float* sums = sums_of(scratch, row);
+    for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
+      cpu::store_outputs<V>(product, row, output, V::load(sums));
+      sums += kGroupFloats;
+    }
   }
 }
 
@@ -169,7 +174,7 @@ void multiply_by_tiles(const Product& product) {
   const V::Bytes bias = _mm512_set1_epi8(char(product.weight->form.bias));
   const auto make_signed = [&bias](V::Bytes bytes) { return as_signed<F>(bytes, bias); };
   cpu::for_each_window<V, F>(
-      product, make_signed, [&](const PanelScratch& scratch, const Window& window) {
+      product, make_signed, [&](const Scratch& scratch, const Window& window) {
         for (int32_t row = 0; row < product.row_count; row += kPassRows) {
           if (product.row_count - row > kPassRows / 2) {
             multiply_panels<PanelForm<F>, kPassRows>(product, tiles, scratch, window, row);
@@ -177,6 +182,7 @@ void multiply_by_tiles(const Product& product) {
             multiply_panels<PanelForm<F>, kPassRows / 2>(product, tiles, scratch, window, row);
           }
         }
+        if (window.is_last()) store_sums(product, scratch, window);
       });
 }
 
@@ -185,6 +191,16 @@ void multiply_by_tiles(const Product& product) {
 template <class F>
 constexpr bool is_faster_by_tiles() {
   return !(F::kHalves && F::kOffsets);
+}
+
+// The kernels of AVX-512 take fewer rows at a time.
+void multiply_by_vectors(Product product) {
+  const int32_t all = product.row_count;
+  for (int32_t row = 0; row < all; row += cpu::kChunkRows) {
+    product.row_count = all - row < cpu::kChunkRows ? all - row : cpu::kChunkRows;
+    avx512::matrix_kernels.multiply(product);
+    product.rows += product.row_count;
+  }
 }
 
 void multiply(const Product& product) {
@@ -198,7 +214,7 @@ void multiply(const Product& product) {
       }
     });
   }
-  if (!is_done) avx512::matrix_kernels.multiply(product);
+  if (!is_done) multiply_by_vectors(product);
 }
 
 void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums) {
@@ -207,6 +223,10 @@ void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* 
 
 }  // namespace
 
-constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply, .quantize = quantize};
+constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply,
+                                                  .quantize = quantize,
+                                                  .chunk_rows = V::kChunkRows,
+                                                  .panel_groups = V::kPanels,
+                                                  .scratch_bytes = Scratch::kBytesMax};
 
 }  // namespace cairn::amx

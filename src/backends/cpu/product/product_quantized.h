@@ -174,17 +174,21 @@ template <class F>
 using PanelForm = Form<F::kPlane, Scales::full, F::kHalves, F::kOffsets>;
 
 // The parts of a product's scratch when it works by panels.
+template <class V>
 struct PanelScratch {
+  static constexpr int64_t kRowsBytes = side_by_side_bytes(kPanelUnits * kTileRows);
+  static constexpr int64_t kSumsBytes = int64_t(V::kChunkRows) * V::kPanels * kGroupRows * 4;
+  static constexpr int64_t kPanelBytesMax = kPanelUnits * (512 + 4 * kGroupRows * 4);
+  static constexpr size_t kBytesMax = size_t(kRowsBytes + kSumsBytes + V::kPanels * kPanelBytesMax);
+
   RowsBuffer rows;
   float* totals;  // [block of rows][output][row of the block], some of them in vectors
   std::byte* panels;
 
   explicit PanelScratch(const Product& product) {
-    std::byte* at = product.scratch;
-    rows = rows_buffer(at, kPanelUnits * kTileRows);
-    at += side_by_side_bytes(kPanelUnits * kTileRows);
-    totals = reinterpret_cast<float*>(at);
-    panels = at + kTotalsBytes;
+    rows = rows_buffer(product.scratch, kPanelUnits * kTileRows);
+    totals = reinterpret_cast<float*>(product.scratch + kRowsBytes);
+    panels = product.scratch + kRowsBytes + kSumsBytes;
   }
 };
 
@@ -198,12 +202,12 @@ struct Window {
 };
 
 template <class V, class F, int R, int N>
-void multiply_panel_tile(const Product& product, const PanelScratch& scratch, const RowsView& x,
+void multiply_panel_tile(const Product& product, const PanelScratch<V>& scratch, const RowsView& x,
                          const Window& window, int32_t row, int32_t output) {
   const int32_t at = output - window.first_output;
   const PanelSource<V, F> source{scratch.panels + at / kGroupRows * PanelSource<V, F>::kBytes};
   Tile<V, F, PanelSource<V, F>, R, N> tile(source, x, output % kGroupRows);
-  float* totals = scratch.totals + int64_t(row) * kPanels * kGroupRows + int64_t(at) * R;
+  float* totals = scratch.totals + int64_t(row) * V::kPanels * kGroupRows + int64_t(at) * R;
   if (window.is_first()) {
     tile.start();
   } else {
@@ -218,7 +222,7 @@ void multiply_panel_tile(const Product& product, const PanelScratch& scratch, co
 }
 
 template <class V, class F, int R>
-void multiply_panels(const Product& product, const PanelScratch& scratch, const Window& window,
+void multiply_panels(const Product& product, const PanelScratch<V>& scratch, const Window& window,
                      int32_t row) {
   const RowsView x = put_side_by_side<F::kHalves, F::kOffsets, R>(
       product, row, window.first_unit, window.unit_count, start_bias(product.weight->form),
@@ -234,8 +238,8 @@ void multiply_panels(const Product& product, const PanelScratch& scratch, const 
 }
 
 template <class V, class F>
-void multiply_all_rows(const Product& product, const PanelScratch& scratch, const Window& window) {
-  static_assert(blocks_fit<panel_rows<V>>(kChunkRows));
+void multiply_all_rows(const Product& product, const PanelScratch<V>& scratch, const Window& window) {
+  static_assert(blocks_fit<panel_rows<V>>(V::kChunkRows));
   for (int32_t row = 0; row < product.row_count;) {
     const int32_t count = panel_rows<V>(product.row_count - row);
     if (count == V::kTileRows) {
@@ -248,7 +252,7 @@ void multiply_all_rows(const Product& product, const PanelScratch& scratch, cons
 }
 
 template <class V, class F, class Convert>
-void expand_panels(const Product& product, const PanelScratch& scratch, const Window& window,
+void expand_panels(const Product& product, const PanelScratch<V>& scratch, const Window& window,
                    const Convert& convert) {
   std::byte* panel = scratch.panels;
   for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
@@ -265,8 +269,8 @@ void expand_panels(const Product& product, const PanelScratch& scratch, const Wi
 // its panels.
 template <class V, class F, class Convert, class Multiply>
 void for_each_window(const Product& product, const Convert& convert, const Multiply& multiply) {
-  constexpr int32_t kOutputs = kPanels * kGroupRows;
-  const PanelScratch scratch(product);
+  constexpr int32_t kOutputs = V::kPanels * kGroupRows;
+  const PanelScratch<V> scratch(product);
   const int32_t units = unit_count(*product.weight);
   for (int32_t output = 0; output < product.output_count; output += kOutputs) {
     const int32_t end =
@@ -284,7 +288,7 @@ template <class V, class F>
 void multiply_by_panels(const Product& product) {
   const auto as_they_are = [](typename V::Bytes bytes) { return bytes; };
   for_each_window<V, F>(product, as_they_are,
-                        [&product](const PanelScratch& scratch, const Window& window) {
+                        [&product](const PanelScratch<V>& scratch, const Window& window) {
                           multiply_all_rows<V, PanelForm<F>>(product, scratch, window);
                         });
 }
