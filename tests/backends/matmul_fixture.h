@@ -210,10 +210,11 @@ inline std::unique_ptr<Backend> make_backend(const Case& on, ThreadPool& threads
 }
 
 // A plain product by these kernels alone.
-inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const Job& job) {
+inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const Job& job,
+                                      bool halves_by_vectors = false) {
   const test::UsableTiles tiles;
   ThreadPool threads(1);
-  cpu::PackedWeights weights;
+  cpu::PackedWeights weights({.halves_by_vectors = halves_by_vectors});
   const cpu::PackedMatrix* packed = weights.add(job.weight).value();
   EXPECT_TRUE(weights.pack({packed}, threads));
   const size_t row_count = size_t(job.rows), outputs = size_t(job.weight.rows);

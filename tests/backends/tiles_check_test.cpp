@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/backends/matmul_fixture.h"
 #include "tests/backends/tiles_here.h"
 
 #if defined(__x86_64__)
@@ -41,6 +42,40 @@ TEST(TilesCheck, PassesKernelsThatAgree) {
   EXPECT_TRUE(same_products(amx::matrix_kernels, avx512::matrix_kernels));
   if (by == test::TilesBy::emulator) {
     EXPECT_GT(test::TileEmulator::count(), before) << "no tile was used";
+  }
+}
+
+// AVX2's, again and again.
+void multiply_often(const Product& product) {
+  for (int i = 0; i < 30; ++i) avx2::matrix_kernels.multiply(product);
+}
+
+TEST(TilesCheck, FindsWhatIsFaster) {
+  if (!has(IsaLevel::avx2)) GTEST_SKIP() << "no AVX2";
+  const MatrixKernels slow{.multiply = multiply_often, .quantize = avx2::matrix_kernels.quantize};
+  for (const bool halves : {false, true}) {
+    EXPECT_TRUE(is_faster(avx2::matrix_kernels, slow, halves));
+    EXPECT_FALSE(is_faster(slow, avx2::matrix_kernels, halves));
+  }
+  if (test::tiles_here() != test::TilesBy::emulator) return;
+  const test::UsableTiles tiles;
+  EXPECT_TRUE(vectors_win_halves()) << "an emulator's tiles are slow";
+}
+
+// Weights that are left to the vectors are, and their products are the same.
+TEST(TilesCheck, LeavesToVectorsWhatTheyDoFaster) {
+  if (test::tiles_here() != test::TilesBy::emulator) GTEST_SKIP() << "no emulator that counts";
+  for (const bool by_vectors : {false, true}) {
+    const long before = test::TileEmulator::count();
+    matmul_test::Random random(3);
+    matmul_test::Matrix matrix(*quant::find("Q6_K"), 256, 33);
+    matrix.fill_randomly(random);
+    matmul_test::Job job{.weight = matrix.weight, .rows = 19};
+    job.x = matmul_test::gaussian(19 * 256, random);
+    const auto expected = matmul_test::run({.backend = "reference"}, job);
+    const auto found = matmul_test::run_kernels(amx::matrix_kernels, job, by_vectors);
+    EXPECT_TRUE(matmul_test::same_bits(expected, found)) << by_vectors;
+    EXPECT_EQ(test::TileEmulator::count() > before, !by_vectors);
   }
 }
 

@@ -60,7 +60,8 @@ class CpuBackend : public host::HostBackend {
                     after_kernels(isa)),
         options_(options),
         isa_(isa),
-        weights_({options.pack, options.advice, options.on_progress}) {}
+        weights_({options.pack, options.advice, options.on_progress,
+                  isa == IsaLevel::amx && vectors_win_halves()}) {}
 
   std::string_view isa() const override { return name(isa_); }
   PieceAlignment piece_alignment() const override { return {.product = kGroupRows}; }

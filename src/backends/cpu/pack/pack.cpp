@@ -97,6 +97,7 @@ Result<const PackedMatrix*> PackedWeights::add(const Weight& weight) {
   auto entry = std::make_unique<Entry>(Entry{weight, packed_shape(weight)});
   PackedMatrix* matrix = &entry->matrix;
   if (settings_.options.is_off) matrix->source = &entry->weight;
+  matrix->by_vectors = settings_.halves_by_vectors && matrix->form.halves;
   by_blocks_.insert_or_assign(weight.blocks.data(), entry.get());
   entries_.emplace(matrix, std::move(entry));
   return matrix;

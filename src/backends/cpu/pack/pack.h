@@ -57,6 +57,7 @@ struct PackSettings {
   PackOptions options;
   BlockAdvice advice;
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
+  bool halves_by_vectors = false;  // What PackedMatrix::by_vectors says of forms with halves.
 };
 
 // The packed weights of one backend. Thread rule: one thread at a time; it uses the pool.

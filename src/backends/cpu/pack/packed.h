@@ -91,6 +91,7 @@ struct PackedMatrix {
   int32_t cols = 0;
   int32_t rows = 0;
   int64_t scales_bytes = 0;  // Where a group's planes begin.
+  bool by_vectors = false;   // This machine's tiles would be slower.
 };
 
 static constexpr int32_t unit_count(const PackedMatrix& weight) {

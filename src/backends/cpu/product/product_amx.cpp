@@ -206,7 +206,8 @@ void multiply_by_vectors(Product product) {
 void multiply(const Product& product) {
   const cpu::PackedForm& form = product.weight->form;
   bool is_done = false;
-  if (!cpu::is_float(form.plane) && product.row_count > cpu::kDirectRows) {
+  const bool is_left = cpu::is_float(form.plane) || product.weight->by_vectors;
+  if (!is_left && product.row_count > cpu::kDirectRows) {
     cpu::visit_form(form, [&]<class F>(F) {
       if constexpr (is_faster_by_tiles<F>()) {
         multiply_by_tiles<F>(product);

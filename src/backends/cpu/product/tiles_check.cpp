@@ -2,8 +2,11 @@
 #include "backends/cpu/product/tiles_check.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "backends/cpu/product/fast_product.h"
@@ -17,6 +20,8 @@
 namespace cairn::cpu {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int32_t kGroups = 2, kRows = 21;
 
 struct alignas(64) Line {
@@ -29,52 +34,83 @@ uint32_t next(uint32_t& state) {
   return state >> 16;
 }
 
+class Scratch {
+ public:
+  Scratch(const MatrixKernels& kernels, const PackedMatrix& weight)
+      : lines_(std::max(product_scratch_bytes(weight), kernels.scratch_bytes) / 64 + 1) {}
+  std::byte* data() { return reinterpret_cast<std::byte*>(lines_.data()); }
+
+ private:
+  std::vector<Line> lines_;
+};
+
 void multiply_rows(const MatrixKernels& kernels, const PackedMatrix& weight,
-                   const ProductRow* rows) {
-  const size_t scratch_bytes = std::max(product_scratch_bytes(weight), kernels.scratch_bytes);
-  std::vector<Line> scratch(scratch_bytes / 64 + 1);
+                   std::span<const ProductRow> rows, Scratch& scratch) {
   kernels.multiply({.weight = &weight,
                     .groups = weight.data,
                     .output_count = weight.rows,
-                    .row_count = kRows,
-                    .rows = rows,
-                    .scratch = reinterpret_cast<std::byte*>(scratch.data())});
+                    .row_count = int32_t(rows.size()),
+                    .rows = rows.data(),
+                    .scratch = scratch.data()});
 }
 
-std::vector<float> multiply_sample(const MatrixKernels& kernels, int32_t units, bool halves) {
-  uint32_t state = 1;
-  PackedMatrix weight{.form = {.plane = Plane::bytes, .scales = Scales::full, .halves = halves}};
-  weight.cols = units * 32;
-  weight.rows = weight.group_count = kGroups;
-  weight.rows *= kGroupRows;
-  weight.scales_bytes = units * (halves ? 2 : 1) * kGroupRows * 4;
-  weight.group_bytes = weight.scales_bytes + units * plane_bytes(Plane::bytes);
-  std::vector<Line> data(size_t(kGroups * weight.group_bytes / 64));
-  uint8_t* const bytes = reinterpret_cast<uint8_t*>(data.data());
-  weight.data = bytes;
-  for (int32_t group = 0; group < kGroups; ++group) {
-    uint8_t* at = bytes + group * weight.group_bytes;
-    for (int64_t i = 0; i < weight.group_bytes; ++i) at[i] = uint8_t(next(state));
-    for (int64_t i = 0; i < weight.scales_bytes / 4; ++i) {
-      const float scale = float(int32_t(next(state)) - 32768);
-      std::memcpy(at + 4 * i, &scale, 4);
+// Random bytes with random scales, one or two (`halves`) a unit, and random rows.
+class Sample {
+ public:
+  Sample(int32_t units, bool halves, int32_t row_count) {
+    weight_.form = {.plane = Plane::bytes, .scales = Scales::full, .halves = halves};
+    weight_.cols = units * 32;
+    weight_.group_count = kGroups;
+    weight_.rows = kGroups * kGroupRows;
+    weight_.scales_bytes = units * (halves ? 2 : 1) * kGroupRows * 4;
+    weight_.group_bytes = weight_.scales_bytes + units * plane_bytes(Plane::bytes);
+    data_.resize(size_t(kGroups * weight_.group_bytes / 64));
+    uint8_t* const bytes = reinterpret_cast<uint8_t*>(data_.data());
+    weight_.data = bytes;
+    for (int32_t group = 0; group < kGroups; ++group) {
+      uint8_t* at = bytes + group * weight_.group_bytes;
+      for (int64_t i = 0; i < weight_.group_bytes; ++i) at[i] = uint8_t(next(state_));
+      for (int64_t i = 0; i < weight_.scales_bytes / 4; ++i) {
+        const float scale = random_number();
+        std::memcpy(at + 4 * i, &scale, 4);
+      }
+    }
+    x_.resize(size_t(row_count * weight_.cols));
+    for (float& value : x_) value = random_number();
+    q_.resize(x_.size());
+    scales_.resize(x_.size() / 32);
+    sums_.resize(x_.size() / 16);
+    out_.resize(size_t(row_count * weight_.rows));
+    for (int32_t row = 0; row < row_count; ++row) {
+      rows_.push_back({.q = q_.data() + row * weight_.cols,
+                       .scales = scales_.data() + row * units,
+                       .sums = sums_.data() + row * units * 2,
+                       .out = out_.data() + row * weight_.rows});
     }
   }
-  std::vector<float> x(size_t(kRows * weight.cols)), out(size_t(kRows * weight.rows));
-  for (float& value : x) value = float(int32_t(next(state)) - 32768);
-  std::vector<int8_t> q(x.size());
-  std::vector<float> scales(x.size() / 32);
-  std::vector<int32_t> sums(x.size() / 16);
-  kernels.quantize(x.data(), int64_t(x.size()), q.data(), scales.data(), sums.data());
-  ProductRow rows[kRows] = {};
-  for (int32_t row = 0; row < kRows; ++row) {
-    rows[row] = {.q = q.data() + row * weight.cols,
-                 .scales = scales.data() + row * units,
-                 .sums = sums.data() + row * units * 2,
-                 .out = out.data() + row * weight.rows};
+  const PackedMatrix& weight() const { return weight_; }
+  const std::vector<float>& multiply(const MatrixKernels& kernels, Scratch& scratch) {
+    kernels.quantize(x_.data(), int64_t(x_.size()), q_.data(), scales_.data(), sums_.data());
+    multiply_rows(kernels, weight_, rows_, scratch);
+    return out_;
   }
-  multiply_rows(kernels, weight, rows);
-  return out;
+
+ private:
+  float random_number() { return float(int32_t(next(state_)) - 32768); }
+
+  uint32_t state_ = 1;
+  PackedMatrix weight_;
+  std::vector<Line> data_;
+  std::vector<float> x_, out_, scales_;
+  std::vector<int8_t> q_;
+  std::vector<int32_t> sums_;
+  std::vector<ProductRow> rows_;
+};
+
+std::vector<float> multiply_sample(const MatrixKernels& kernels, int32_t units, bool halves) {
+  Sample sample(units, halves, kRows);
+  Scratch scratch(kernels, sample.weight());
+  return sample.multiply(kernels, scratch);
 }
 
 // Whole numbers from -8 to 8 in bf16, more columns than a window has.
@@ -100,7 +136,8 @@ std::vector<float> multiply_whole_sample(const MatrixKernels& kernels) {
   for (int32_t row = 0; row < kRows; ++row) {
     rows[row] = {.x = x.data() + row * weight.cols, .out = out.data() + row * weight.rows};
   }
-  multiply_rows(kernels, weight, rows);
+  Scratch scratch(kernels, weight);
+  multiply_rows(kernels, weight, rows, scratch);
   return out;
 }
 
@@ -131,6 +168,32 @@ bool same_products(const MatrixKernels& a, const MatrixKernels& b) {
 bool same_whole_products(const MatrixKernels& a, const MatrixKernels& b) {
   const std::vector<float> left = multiply_whole_sample(a), right = multiply_whole_sample(b);
   return std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
+}
+
+bool is_faster(const MatrixKernels& a, const MatrixKernels& b, bool halves) {
+  constexpr int32_t kUnits = 16, kManyRows = 64;
+  constexpr int kRounds = 12;
+  Sample sample(kUnits, halves, kManyRows);
+  const MatrixKernels* const both[] = {&a, &b};
+  Scratch scratch[] = {{a, sample.weight()}, {b, sample.weight()}};
+  // The quickest of some rounds by turns: what else the machine does can only take time.
+  auto best = std::array{Clock::duration::max(), Clock::duration::max()};
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < best.size(); ++i) {
+      const Clock::time_point start = Clock::now();
+      sample.multiply(*both[i], scratch[i]);
+      best[i] = std::min(best[i], Clock::now() - start);
+    }
+  }
+  return best[0] < best[1];
+}
+
+bool vectors_win_halves() {
+#if defined(__x86_64__)
+  return is_faster(avx512::matrix_kernels, amx::matrix_kernels, true);
+#else
+  return false;
+#endif
 }
 
 IsaLevel usable_level(IsaLevel wanted, [[maybe_unused]] Numerics numerics) {

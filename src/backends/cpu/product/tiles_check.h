@@ -1,5 +1,6 @@
 // Whether AMX may be used: the operating system must allow it, and its products must equal those of
-// AVX-512, which detects a processor or an emulator whose tiles are wrong. Thread rule: any thread;
+// AVX-512, which detects a processor or an emulator whose tiles are wrong. And where it is worth
+// using: that differs from one processor to the next. Thread rule: any thread;
 // the permission is the whole program's.
 #pragma once
 
@@ -15,6 +16,13 @@ bool ask_for_tiles();
 
 // `wanted`; where that is amx and it cannot be used, avx512_vnni, and a warning says why.
 IsaLevel usable_level(IsaLevel wanted, Numerics numerics = Numerics::exact_1);
+
+// Whether AVX-512 multiplies weights with two scales for 32 columns (Q6_K, Q3_K) faster than tiles
+// do; measured within a few milliseconds. REQUIRES: tiles are usable.
+bool vectors_win_halves();
+
+// Whether `a` multiplies a small sample of such weights, or of others, faster than `b`.
+bool is_faster(const MatrixKernels& a, const MatrixKernels& b, bool halves);
 
 // Whether both give the same bits for some small products of many rows.
 bool same_products(const MatrixKernels& a, const MatrixKernels& b);
