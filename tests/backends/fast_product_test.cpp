@@ -84,8 +84,8 @@ TEST(FastProduct, IsWithinItsBound) {
   };
   // More columns than a window, more outputs than a task; all rows of one; odd ones; a part of a
   // pass.
-  for (const Shape shape : {Shape{608, 530, 13}, Shape{544, 258, 256}, Shape{37, 41, 35}, Shape{1, 1, 14},
-                            Shape{545, 66, 19}, Shape{64, 64, 24}}) {
+  for (const Shape shape : {Shape{608, 530, 13}, Shape{544, 258, 256}, Shape{37, 41, 35},
+                            Shape{1, 1, 14}, Shape{545, 66, 19}, Shape{64, 64, 24}}) {
     for (const FastKernels& fast : fast_kernels_here()) {
       for (const std::string_view name : {"F32", "F16", "BF16", "Q8_0", "Q4_K"}) {
         const quant::Type& type = *quant::find(name);

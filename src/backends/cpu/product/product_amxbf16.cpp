@@ -22,8 +22,9 @@ constexpr int kTileColumns = 32;
 constexpr int kTileBytes = kTileRows * kTileColumns * 2;
 static_assert(kTileRows == 16);
 
-// What is multiplied at a time: some columns of all rows and of some groups. Two groups' panels stay
-// in the first level cache while they pass over the rows; these and the sums stay in the second.
+// What is multiplied at a time: some columns of all rows and of some groups. Two groups' panels
+// stay in the first level cache while they pass over the rows; these and the sums stay in the
+// second.
 constexpr int kColumns = 512;
 constexpr int kBlocks = cpu::kTileChunkRows / kTileRows;
 constexpr int64_t kBlockBytes = int64_t(kColumns) * kTileRows * 2;  // 16 rows of a window.

@@ -238,7 +238,8 @@ void multiply_panels(const Product& product, const PanelScratch<V>& scratch, con
 }
 
 template <class V, class F>
-void multiply_all_rows(const Product& product, const PanelScratch<V>& scratch, const Window& window) {
+void multiply_all_rows(const Product& product, const PanelScratch<V>& scratch,
+                       const Window& window) {
   static_assert(blocks_fit<panel_rows<V>>(V::kChunkRows));
   for (int32_t row = 0; row < product.row_count;) {
     const int32_t count = panel_rows<V>(product.row_count - row);
