@@ -33,18 +33,23 @@ class Work {
 
 class Context {
  public:
-  Context(int thread_count, IsaLevel isa)
-      : threads_(thread_count), isa_(isa), limits_(measure::measure_limits(threads_, isa)) {}
+  Context(int thread_count, IsaLevel isa, Numerics numerics)
+      : threads_(thread_count),
+        isa_(isa),
+        numerics_(numerics),
+        limits_(measure::measure_limits(threads_, isa)) {}
 
   const measure::MachineLimits& limits() const { return limits_; }
   IsaLevel isa() const { return isa_; }
   int thread_count() const { return threads_.thread_count(); }
 
+  // Null: this machine does not compute by these numerics.
   std::unique_ptr<Backend> make_backend() {
     for (const BackendType* type : backend_types()) {
       if (type->name != "cpu") continue;
-      return std::move(type->create({.threads = &threads_, .isa = std::string(name(isa_))}))
-          .value();
+      auto made = type->create(
+          {.threads = &threads_, .isa = std::string(name(isa_)), .numerics = numerics_});
+      return made ? std::move(made).value() : nullptr;
     }
     return nullptr;
   }
@@ -76,6 +81,7 @@ class Context {
 
   ThreadPool threads_;
   IsaLevel isa_;
+  Numerics numerics_;
   measure::MachineLimits limits_;
   std::string kept_name_;
   std::unique_ptr<Work> kept_;
@@ -123,6 +129,10 @@ class Rowwise : public Work {
     const int32_t stride = QuantizedRows::row_bytes(width);
     const std::byte* data = bytes_.take(size_t(stride) * tokens_.size());
     return {.offset = data - bytes_.data(), .stride = stride, .width = width};
+  }
+  // Whether products of these weights are given rows of f32.
+  bool reads_plain_rows(const quant::Type& type) const {
+    return type.is_float() || backend_->reads_plain_rows();
   }
   Constant parameters(size_t count) {
     float* data = floats(count);

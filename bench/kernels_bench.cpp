@@ -1,6 +1,6 @@
 // Each kernel of the cpu backend beside what the machine can do at best; docs/speed.md says what
 // the counters mean.
-//   kernels_bench [--threads=N] [--isa=NAME] [--benchmark_…]
+//   kernels_bench [--threads=N] [--isa=NAME] [--numerics=exact|fast] [--benchmark_…]
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -13,6 +13,7 @@ int main(int argument_count, char** arguments) {
   benchmark::Initialize(&argument_count, arguments);
   int thread_count = usable_core_count();
   IsaLevel isa = best_isa(detect_cpu_features());
+  Numerics numerics = Numerics::exact_1;
   for (int i = 1; i < argument_count; ++i) {
     const std::string_view option = arguments[i];
     constexpr std::string_view kThreads = "--threads=", kIsa = "--isa=";
@@ -25,12 +26,20 @@ int main(int argument_count, char** arguments) {
         return 2;
       }
       isa = *wanted;
+    } else if (option == "--numerics=exact" || option == "--numerics=fast") {
+      numerics = option.ends_with("fast") ? Numerics::fast_1 : Numerics::exact_1;
     } else {
-      fmt::print(stderr, "kernels_bench: {}: expected --threads=N or --isa=NAME\n", option);
+      fmt::print(stderr,
+                 "kernels_bench: {}: expected --threads=N, --isa=NAME or --numerics=exact|fast\n",
+                 option);
       return 2;
     }
   }
-  bench::Context context(thread_count, isa);
+  bench::Context context(thread_count, isa, numerics);
+  if (context.make_backend() == nullptr) {
+    fmt::print(stderr, "kernels_bench: numerics {}: not on this machine\n", name(numerics));
+    return 2;
+  }
   const measure::MachineLimits& limits = context.limits();
   fmt::print(stderr, "{} threads, {}: {:.1f} GB/s read, {:.0f} Gop/s of int8, {:.0f} of f32\n",
              thread_count, name(isa), limits.read_bytes_per_second * 1e-9,
