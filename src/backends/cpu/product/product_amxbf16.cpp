@@ -173,7 +173,6 @@ void multiply_floats(const Product& product) {
 
 void multiply(const Product& product) {
   const cpu::PackedForm& form = product.weight->form;
-  if (product.row_count <= cpu::kDirectRows) return avx512::matrix_kernels.multiply(product);
   if (form.plane == Plane::f16) return multiply_floats<Plane::f16>(product);
   if (form.plane == Plane::bf16) return multiply_floats<Plane::bf16>(product);
   if (form.plane == Plane::f32) return multiply_floats<Plane::f32>(product);
