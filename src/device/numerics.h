@@ -9,7 +9,7 @@ namespace cairn {
 
 enum class Numerics : uint8_t {
   exact_1,  // The same bits however tokens are cut, on any machine.
-  fast_1,   // Products of many rows round to bf16, where the machine multiplies that faster.
+  fast_1,   // A prompt's products round to bf16, where the machine multiplies that faster.
 };
 
 constexpr std::string_view name(Numerics numerics) {

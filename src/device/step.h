@@ -71,6 +71,7 @@ struct Slice {
   const PageId* const* pages = nullptr;      // [group][position / page tokens of the group]
   const std::byte* const* states = nullptr;  // [group]: before the slice; null entry means zeros.
   std::span<const Capture> captures;         // Ascending; the last one is after all rows.
+  bool is_answer = false;                    // Rows of an answer; else those of a prompt.
 };
 
 struct Step {

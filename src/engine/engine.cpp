@@ -497,13 +497,15 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
 Status Engine::open_store() {
   const bool has_any = !options_.cache_dir.empty() || options_.open_tier != nullptr;
   if (!has_any || options_.pooling) return Ok{};
+  // Under fast-1 an answer that is read again rounds as prompts do.
+  const bool audits = numerics() == Numerics::exact_1;
   SequenceStore::Options options{.disk = {.path = options_.cache_dir,
                                           .budget_bytes = options_.cache_disk_budget,
                                           .is_lent = options_.is_cache_lent,
                                           .calls = options_.cache_calls},
                                  .open_tier = options_.open_tier,
                                  .model = file_->name().substr(file_->name().rfind('/') + 1),
-                                 .audit_interval = options_.cache_audit_interval,
+                                 .audit_interval = audits ? options_.cache_audit_interval : 0,
                                  .trace = options_.trace};
   CAIRN_TRY(sequence_store_, SequenceStore::open(std::move(options), memory_.get(), &*cache_));
   cache_->on_evict([this](const memory::Sequence& sequence) { demote(sequence); });

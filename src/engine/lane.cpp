@@ -75,8 +75,11 @@ void Lane::read_logits(PromptReader* reader) {
   handed_out_ = 0;
 }
 
+// The rows of an item have one role: where the prompt ends, an item does.
 int32_t Lane::wanted_rows() const {
-  const int32_t rows = int32_t(pending_.size() - next_);
+  const int32_t before_answer = prompt_end_ - sequence_.length();
+  int32_t rows = int32_t(pending_.size() - next_);
+  if (before_answer > 0) rows = std::min(rows, before_answer);
   return reader_ == nullptr ? rows : std::min(rows, kOutputsMax);
 }
 
@@ -354,7 +357,7 @@ StepItem Lane::next(int32_t row_count_max) {
   drafts_.item.clear();
   StepItem item{.sequence = &sequence_,
                 .tokens = rest.first(size_t(item_tokens_)),
-                .is_answer = !is_reading()};
+                .is_answer = begin >= prompt_end_};
   item.keeps_hidden = size_t(item_tokens_) == rest.size();
   const int32_t first_output = reader_ != nullptr  ? 0
                                : item.keeps_hidden ? item_tokens_ - 1

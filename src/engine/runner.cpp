@@ -118,7 +118,8 @@ bool Runner::run(std::span<const BatchPart> parts, std::optional<FunctionRef<boo
     CHECK(part.transaction->variant().computation == variant.computation);
     const int32_t first_row = int32_t(tokens_.size());
     for (const int32_t output : part.outputs) output_rows_.push_back(first_row + output);
-    const Slice slice = part.transaction->slice(first_row);
+    Slice slice = part.transaction->slice(first_row);
+    slice.is_answer = part.is_answer;
     CHECK(slice.first_position == 0 || !needs_whole_texts_);
     add_slice(slice, part.transaction->tokens());
     CHECK(part.given.size() == part.transaction->tokens().size() * size_t(given_width_));

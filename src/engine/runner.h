@@ -25,6 +25,7 @@ struct BatchPart {
   std::span<const int32_t> outputs;
   // The rows that op::Given reads, one for each token; none where no op does.
   std::span<const float> given = {};
+  bool is_answer = false;  // Its rows are those of an answer; else of a prompt.
 };
 
 size_t recorded_bytes(const Plan& plan);  // Of its lists.

@@ -166,7 +166,8 @@ bool Stepper::compute(std::span<const StepItem> items, uint64_t computation, Ste
     if (computations_[i] != computation) continue;
     parts_.push_back({.transaction = &transactions_[i],
                       .outputs = outputs_of(items[i], i),
-                      .given = items[i].given});
+                      .given = items[i].given,
+                      .is_answer = items[i].is_answer});
     computed_.push_back(i);
   }
   if (!runner_->run(parts_, is_given_up)) return false;

@@ -39,7 +39,7 @@ struct StepItem {
   bool keeps_hidden = false;
   std::span<const float> given = {};  // As BatchPart has them.
   bool spares_shares = false;  // Of other tenants, where room is made: as PrefixCache has it.
-  bool is_answer = false;      // The next token of an answer; else rows of a prompt.
+  bool is_answer = false;      // Rows of an answer; else of a prompt, which fast-1 rounds more.
 };
 
 // The rows of one item, in the order of its outputs; valid until the runner computes again.

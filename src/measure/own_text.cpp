@@ -34,7 +34,8 @@ Result<std::vector<Token>> write_own_text(
     for (size_t i = 0; i < count; ++i) {
       items.push_back({.sequence = &sequences[i],
                        .tokens = std::span(text).subspan(i * length + at, 1),
-                       .outputs = outputs});
+                       .outputs = outputs,
+                       .is_answer = at > 0});
     }
     Status sampled = Ok{};
     CAIRN_TRY(engine.step(items, [&](size_t item, const StepOutputs& rows) {

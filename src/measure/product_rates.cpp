@@ -62,7 +62,7 @@ class Products {
     for (int32_t row = 0; row < row_count_; ++row) positions_.push_back(row);
     tokens_.assign(size_t(row_count_), Token(0));
     slice_of_row_.assign(size_t(row_count_), 0);
-    slice_ = {.row_count = row_count_};
+    slice_ = {.row_count = row_count_, .is_answer = row_count_ == 1};
     return backend_.prepare(plan_);
   }
 

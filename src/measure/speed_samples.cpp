@@ -49,8 +49,10 @@ class Meter {
     return std::move(rows_);
   }
 
+  enum class Role : uint8_t { prompt, answer };
+
   // A step of rows behind each of the sequences; logits of each one's last row where wanted.
-  Status step(std::span<Sequence> sequences, std::span<const std::vector<Token>> tokens,
+  Status step(std::span<Sequence> sequences, std::span<const std::vector<Token>> tokens, Role role,
               bool wants_logits) {
     items_.clear();
     const int32_t last = int32_t(tokens[0].size()) - 1;
@@ -58,7 +60,8 @@ class Meter {
       items_.push_back({.sequence = &sequences[i],
                         .tokens = tokens[i],
                         .outputs = {&last, size_t(wants_logits ? 1 : 0)},
-                        .keeps_hidden = wants_logits});
+                        .keeps_hidden = wants_logits,
+                        .is_answer = role == Role::answer});
     }
     CAIRN_TRY(const StepReport report, engine_.step(items_));
     if (report.item_count < items_.size()) {
@@ -75,7 +78,7 @@ class Meter {
       const int32_t rows = std::min(count, engine_.runner().row_count_max());
       count -= rows;
       const std::vector<Token> tokens = random_tokens(rows, random);
-      CAIRN_TRY(step({&sequence, 1}, {&tokens, 1}, wants_logits && count == 0));
+      CAIRN_TRY(step({&sequence, 1}, {&tokens, 1}, Role::prompt, wants_logits && count == 0));
       CAIRN_TRY(tell());
     }
     return Ok{};
@@ -176,7 +179,7 @@ class Meter {
     const auto one_token_each = [&] {
       tokens.clear();
       for (int32_t i = 0; i < row.batch; ++i) tokens.push_back(random_tokens(1, random));
-      return step(sequences, tokens, true);
+      return step(sequences, tokens, Role::answer, true);
     };
     for (int32_t first = 0; first < kFirstSteps; ++first) CAIRN_TRY(one_token_each());
     const int32_t sample_count = (row.new_tokens + kSampleTokens - 1) / kSampleTokens;

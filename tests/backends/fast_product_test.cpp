@@ -1,11 +1,13 @@
 // fast-1's products, of pairs of bf16: by AVX-512's instruction where the machine has it, and by
-// tiles, the processor's or emulated. They have a bound, not bits; but threads change no bit, few
-// rows are exact-1's, and a machine without the instructions says so.
+// tiles, the processor's or emulated. Those of prompts are within a bound, those of answers have
+// exact-1's bits; a row's role alone decides its bits, not the rows beside it, nor threads; and a
+// machine without the instructions says so.
 #include "backends/cpu/product/fast_product.h"
 
 #include "backends/cpu/product/matmul.h"
 #include "backends/cpu/product/tiles_check.h"
 #include "tests/backends/matmul_fixture.h"
+#include "tests/backends/step_builder.h"
 
 #if defined(__x86_64__)
 namespace cairn::matmul_test::fast_product_test {
@@ -85,7 +87,8 @@ TEST(FastProduct, IsWithinItsBound) {
   // More columns than a window, more outputs than a task; all rows of one; odd ones; a part of a
   // pass.
   for (const Shape shape : {Shape{608, 530, 13}, Shape{544, 258, 256}, Shape{37, 41, 35},
-                            Shape{1, 1, 14}, Shape{545, 66, 19}, Shape{64, 64, 24}}) {
+                            Shape{1, 1, 14}, Shape{545, 66, 19}, Shape{64, 64, 24},
+                            Shape{608, 530, 1}}) {
     for (const FastKernels& fast : fast_kernels_here()) {
       for (const std::string_view name : {"F32", "F16", "BF16", "Q8_0", "Q4_K"}) {
         const quant::Type& type = *quant::find(name);
@@ -118,20 +121,125 @@ TEST(FastProduct, TilesTakeEveryFormat) {
   }
 }
 
-// As many as decoding has, and a draft: these are not rounded.
-TEST(FastProduct, FewRowsAreExact) {
+// The levels whose kernels run here, by whomever.
+std::vector<IsaLevel> fast_levels_here() {
+  if (fast_kernels_here().empty()) return {};
+  std::vector<IsaLevel> levels = {IsaLevel::avx512_vnni};
+  if (test::tiles_take_pairs()) levels.push_back(IsaLevel::amx);
+  return levels;
+}
+
+// By the kernels that fast-1 chooses for the level, which the machine need not have.
+std::vector<float> run_level(IsaLevel isa, const Job& job) {
+  const test::UsableTiles tiles;
+  ThreadPool threads(1);
+  cpu::PackedWeights weights;
+  Weight weight = job.weight;
+  const cpu::PackedMatrix* const packed = weights.add(weight).value();
+  EXPECT_TRUE(weights.pack({packed}, threads));
+  weight.packed = packed;
+  Bench bench(job);
+  const Plan plan = bench.plan(weight);
+  return bench.execute([&](const Step& step) {
+    for (const Op& op : plan.ops) {
+      test::run_op(cpu::choose_matrix_kernel(op, isa, Numerics::fast_1), op, step);
+    }
+  });
+}
+
+// Some rows of a job, in this order.
+Job rows_of(const Job& job, const std::vector<int32_t>& rows) {
+  Job some = job;
+  some.rows = int32_t(rows.size());
+  some.x.clear();
+  some.chosen.clear();
+  some.answers.clear();
+  for (const int32_t row : rows) {
+    const auto x = job.x.begin() + int64_t(row) * job.width();
+    some.x.insert(some.x.end(), x, x + job.width());
+    if (!job.answers.empty()) some.answers.push_back(job.answers[size_t(row)]);
+    if (job.chosen.empty()) continue;
+    const auto chosen = job.chosen.begin() + int64_t(row) * job.ranks;
+    some.chosen.insert(some.chosen.end(), chosen, chosen + job.ranks);
+  }
+  return some;
+}
+
+// The outputs of a job whose rows are computed so many at a time, in an order of their own.
+std::vector<float> run_in_parts(IsaLevel isa, const Job& job, size_t part, Random& random) {
+  std::vector<int32_t> order(size_t(job.rows));
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  const size_t outputs = size_t(job.weight.rows) * size_t(job.ranks);
+  std::vector<float> all(order.size() * outputs);
+  for (size_t first = 0; first < order.size(); first += part) {
+    const auto begin = order.begin() + std::ptrdiff_t(first);
+    const size_t count = std::min(part, order.size() - first);
+    const std::vector<int32_t> rows(begin, begin + std::ptrdiff_t(count));
+    const std::vector<float> some = run_level(isa, rows_of(job, rows));
+    for (size_t row = 0; row < rows.size(); ++row) {
+      std::copy_n(some.begin() + std::ptrdiff_t(row * outputs), outputs,
+                  all.begin() + std::ptrdiff_t(size_t(rows[row]) * outputs));
+    }
+  }
+  return all;
+}
+
+void expect_roles_decide(IsaLevel isa, Job job, Random& random) {
+  const bool rounds = isa == IsaLevel::amx || job.weight.type->is_float();
+  const std::string what = std::string(job.weight.type->name) + " on " + std::string(name(isa));
+  const std::vector<float> exact = run({.backend = "reference"}, job);
+  const std::vector<float> prompts = run_level(isa, job);
+  EXPECT_EQ(same_bits(exact, prompts), !rounds) << what;
+  std::vector<float> expected;
+  const size_t outputs = size_t(job.weight.rows) * size_t(job.ranks);
+  for (size_t row = 0; row < size_t(job.rows); ++row) {
+    job.answers.push_back(random() % 3 == 0);
+    const std::vector<float>& from = job.answers.back() ? exact : prompts;
+    const auto first = from.begin() + std::ptrdiff_t(row * outputs);
+    expected.insert(expected.end(), first, first + std::ptrdiff_t(outputs));
+  }
+  for (const size_t part : {1u, 2u, 5u, 13u, 30u}) {
+    EXPECT_TRUE(same_bits(expected, run_in_parts(isa, job, part, random))) << what << ": " << part;
+  }
+}
+
+TEST(FastProduct, RolesDecideNotTheRowsBeside) {
   Random random(13);
-  for (const FastKernels& fast : fast_kernels_here()) {
-    for (const std::string_view name : {"BF16", "F32", "Q4_0"}) {
-      Matrix matrix(*quant::find(name), 96, 70);
+  for (const IsaLevel isa : fast_levels_here()) {
+    for (const std::string_view name : {"BF16", "F16", "F32", "Q4_0", "Q4_K", "Q2_K"}) {
+      const quant::Type& type = *quant::find(name);
+      Matrix matrix(type, type.is_float() ? 70 : std::max(96, type.block_weights), 40, 2);
       matrix.fill_randomly(random);
-      for (const int32_t rows : {1, 2, cpu::kDirectRows, cpu::kDirectRows + 1}) {
-        Job job{.weight = matrix.weight, .rows = rows};
-        job.x = gaussian(size_t(rows) * 96, random);
-        const bool is_exact = rows <= cpu::kDirectRows || (name == "Q4_0" && !fast.takes_all);
-        EXPECT_EQ(same_bits(run({.backend = "reference"}, job), run_kernels(*fast.kernels, job)),
+      Job plain{.weight = matrix.weight, .rows = 30};
+      plain.weight.count = 1;
+      plain.weight.blocks = plain.weight.blocks.first(plain.weight.blocks.size() / 2);
+      plain.x = gaussian(size_t(plain.rows) * size_t(plain.width()), random);
+      expect_roles_decide(isa, plain, random);
+      Job experts{.weight = matrix.weight, .rows = 30, .ranks = 2, .x_per_rank = true};
+      experts.x = gaussian(size_t(experts.rows) * size_t(experts.width()), random);
+      for (int32_t row = 0; row < experts.rows; ++row) {
+        experts.chosen.push_back(int32_t(random() % 2));
+        experts.chosen.push_back(1 - experts.chosen.back());
+      }
+      expect_roles_decide(isa, experts, random);
+    }
+  }
+}
+
+// What chooses an answer's tokens, and what exact-1 multiplies faster.
+TEST(FastProduct, OutputsAreExact) {
+  for (const IsaLevel isa : fast_levels_here()) {
+    for (const std::string_view name : {"F32", "Q4_0"}) {
+      Matrix matrix(*quant::find(name), 96, 70);
+      matrix.weight.packed = &matrix;  // It is not looked at.
+      for (const RowSet set : {RowSet::tokens, RowSet::outputs}) {
+        const Op op = op::MatMul{.weight = &matrix.weight, .out = {.set = set}};
+        const bool is_exact = set == RowSet::outputs || (name == "Q4_0" && isa != IsaLevel::amx);
+        EXPECT_EQ(cpu::choose_matrix_kernel(op, isa, Numerics::fast_1).run ==
+                      cpu::choose_matrix_kernel(op, isa).run,
                   is_exact)
-            << fast.name << " " << name << " " << rows;
+            << name << " on " << cairn::name(isa);
       }
     }
   }
@@ -146,6 +254,7 @@ TEST(FastProduct, ThreadsDoNotChangeABit) {
     matrix.fill_randomly(random);
     Job job{.weight = matrix.weight, .rows = 270};  // More than the chunk of rows of a task.
     job.x = gaussian(size_t(job.rows) * 544, random);
+    for (int32_t row = 0; row < job.rows; ++row) job.answers.push_back(row % 7 == 3);
     const std::vector<float> expected = run(alone, job);
     for (const int threads : {2, 5}) {
       Case together = alone;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -110,7 +111,8 @@ struct Job {
   std::vector<int32_t> chosen;  // [rows, ranks]; empty: a plain product.
   int32_t ranks = 1;
   bool x_per_rank = false;
-  bool all = false;  // Not chosen: the ranks are the matrices.
+  bool all = false;                // Not chosen: the ranks are the matrices.
+  std::vector<bool> answers = {};  // [rows]: rows of an answer; empty: all are a prompt's.
 
   int32_t width() const { return weight.cols * (x_per_rank ? ranks : 1); }
 };
@@ -150,13 +152,12 @@ class Bench {
       plan.stages.push_back({.first_op = 0, .op_count = 1});
     }
     plan.stages.push_back({.first_op = int32_t(plan.ops.size()), .op_count = 1});
-    const Rows x = quantized_.exists() ? Rows{} : x_;
     if (job_.chosen.empty() && !job_.all) {
       plan.ops.push_back(op::MatMul{
-          .weight = &weight, .x = x, .quantized = quantized_, .out = out_, .bias = job_.bias});
+          .weight = &weight, .x = x_, .quantized = quantized_, .out = out_, .bias = job_.bias});
     } else {
       plan.ops.push_back(op::ExpertMatMul{.weight = &weight,
-                                          .x = x,
+                                          .x = x_,
                                           .quantized = quantized_,
                                           .chosen = job_.all ? Rows{} : chosen_,
                                           .out = out_,
@@ -168,14 +169,31 @@ class Bench {
 
   // The outputs [rows, ranks * weight.rows].
   std::vector<float> execute(Backend& backend, const Plan& plan) {
+    return execute([&](const Step& step) {
+      EXPECT_TRUE(backend.prepare(plan));
+      const bool were_clear = upper_halves_are_clear();
+      backend.execute(plan, step);
+      EXPECT_TRUE(!were_clear || upper_halves_are_clear()) << backend.isa();
+    });
+  }
+
+  // Those that run(step) has computed.
+  template <class Run>
+  std::vector<float> execute(const Run& run) {
     const std::vector<Token> tokens(size_t(job_.rows), Token{0});
+    std::vector<Slice> slices;  // One for each row.
+    std::vector<int32_t> slice_of_row(size_t(job_.rows));
+    std::iota(slice_of_row.begin(), slice_of_row.end(), 0);
+    for (int32_t row = 0; row < job_.rows; ++row) {
+      const bool is_answer = !job_.answers.empty() && job_.answers[size_t(row)];
+      slices.push_back({.first_row = row, .row_count = 1, .is_answer = is_answer});
+    }
     Step step;
     step.tokens = tokens;
+    step.slice_of_row = slice_of_row;
+    step.slices = slices;
     step.workspace = reinterpret_cast<std::byte*>(workspace_.data());
-    EXPECT_TRUE(backend.prepare(plan));
-    const bool were_clear = upper_halves_are_clear();
-    backend.execute(plan, step);
-    EXPECT_TRUE(!were_clear || upper_halves_are_clear()) << backend.isa();
+    run(step);
     std::vector<float> result;
     for (int32_t row = 0; row < job_.rows; ++row) {
       const float* from = step.row(out_, row);

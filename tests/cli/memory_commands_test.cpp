@@ -8,6 +8,7 @@
 #include <span>
 
 #include "tests/cli/run_program.h"
+#include "tests/fast_here.h"
 #include "tests/sanitized.h"
 
 namespace cairn::cli::memory_commands_test {
@@ -276,14 +277,18 @@ TEST(FullContexts, KeptWindowsCostMemory) {
 }
 
 TEST(Verify, DraftsChangeNothing) {
-  const Finished run = run_program({"verify", "--draft", "--json", "--programs", "4"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const auto report = nlohmann::json::parse(run.out);
-  ASSERT_EQ(report["drafters"].size(), 9u);
-  for (const auto& row : report["drafters"]) {
-    EXPECT_EQ(row["answers"], 4) << row;
-    EXPECT_EQ(row["differing"], 0) << row;
-    EXPECT_GT(row["drafted"], 10) << row;
+  for (const char* numerics : {"exact", "fast"}) {
+    if (std::string_view(numerics) == "fast" && !test::has_fast()) continue;
+    const Finished run =
+        run_program({"verify", "--draft", "--json", "--programs", "4", "--numerics", numerics});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto report = nlohmann::json::parse(run.out);
+    ASSERT_EQ(report["drafters"].size(), 9u);
+    for (const auto& row : report["drafters"]) {
+      EXPECT_EQ(row["answers"], 4) << row;
+      EXPECT_EQ(row["differing"], 0) << row;
+      EXPECT_GT(row["drafted"], 10) << row;
+    }
   }
 }
 

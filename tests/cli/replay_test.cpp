@@ -129,7 +129,7 @@ TEST_F(Replay, SparesWhatTheRunReads) {
   EXPECT_TRUE(contents_of(model) == contents_of(CAIRN_SOURCE "/assets/nano.gguf"));
 }
 
-// The fast numerics promise no bits.
+// Under the fast numerics an earlier answer has other bits when it is read again.
 TEST_F(Replay, IsForExactNumericsAlone) {
   const Finished fast =
       run_program({"run", "-p", "x", "--numerics", "fast", "--receipt", receipt()});

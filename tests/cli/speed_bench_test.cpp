@@ -47,7 +47,7 @@ TEST(Speed, NumericsAreExactUnlessTold) {
   const Finished wrong = run_program({"bench", model, "--numerics", "quick"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_TRUE(has(wrong.err, "--numerics: expected \"exact\" or \"fast\", found \"quick\""));
-  // Bits are not promised, so that there is nothing to verify.
+  // What memory holds of an answer has other bits than the same text that is read.
   const Finished verify = run_program({"verify", model, "--numerics", "fast"});
   EXPECT_EQ(verify.exit_code, 2);
   EXPECT_TRUE(has(verify.err, "verify: expected numerics exact-1")) << verify.err;

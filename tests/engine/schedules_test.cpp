@@ -1,6 +1,7 @@
 // Requests of all sorts under random schedules, on models of every kind of memory: each one's
 // tokens and logits are those of a request that is alone, bit for bit, whatever the order, the
-// sizes of steps, threads, the memory that there is, and whether there is a store.
+// sizes of steps, threads, the memory that there is, and whether there is a store. That no prompt
+// here is what somebody was answered lets fast-1 promise the same.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include "engine/schedule/scheduler.h"
 #include "tests/engine/random_adapter.h"
 #include "tests/engine/sampled_job.h"
+#include "tests/fast_here.h"
 #include "tests/grammar/toy_vocabulary.h"
 #include "tests/models/golden_model.h"
 #include "tests/sanitized.h"
@@ -156,6 +158,7 @@ class Schedules : public test::SmallPagesTest<const char*> {
   EngineOptions options() const {
     EngineOptions options = golden_options(KvType::f16);
     options.adapters = adapters_;
+    options.numerics = numerics_;
     return options;
   }
 
@@ -185,7 +188,9 @@ class Schedules : public test::SmallPagesTest<const char*> {
                              const Sampled& expected, const Drafting& drafting);
   void compare(uint32_t schedule, const std::vector<Sampled>& results,
                const std::vector<Sampled>& cancelled, const std::vector<Sampled>& expected);
+  void expect_same_bits();
 
+  Numerics numerics_ = Numerics::exact_1;
   test::ScratchFolder folder_;
   std::string twin_;
   std::vector<AdapterChoice> adapters_;
@@ -381,7 +386,7 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
   }
 }
 
-TEST_P(Schedules, PreserveEachBit) {
+void Schedules::expect_same_bits() {
   const std::vector<SampledRequest> requests = mixed_requests(7, 18);
   const std::vector<Sampled> expected = alone(requests);
   constexpr uint32_t kCount = test::kIsSanitized ? 3 : 6;
@@ -404,6 +409,20 @@ TEST_P(Schedules, PreserveEachBit) {
     const Counts counts = drafts_[kind];
     EXPECT_GT(2 * counts.checked, 3 * counts.accepted) << "hardly a draft was wrong";
   }
+}
+
+TEST_P(Schedules, PreserveEachBit) {
+  expect_same_bits();
+}
+
+class FastSchedules : public Schedules {
+ protected:
+  FastSchedules() { numerics_ = Numerics::fast_1; }
+};
+
+TEST_P(FastSchedules, PreserveEachBit) {
+  if (!has_fast()) GTEST_SKIP() << "no AVX512_BF16";
+  expect_same_bits();
 }
 
 // `./dev soak` runs it: a thousand requests, fifty schedules.
@@ -435,6 +454,8 @@ TEST_P(Schedules, DISABLED_Soak) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Schedules, ::testing::ValuesIn(kModels),
+                         [](const auto& each) { return std::string(each.param); });
+INSTANTIATE_TEST_SUITE_P(Kinds, FastSchedules, ::testing::ValuesIn(kModels),
                          [](const auto& each) { return std::string(each.param); });
 
 }  // namespace

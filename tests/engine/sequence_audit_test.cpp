@@ -12,6 +12,7 @@
 #include "engine/schedule/scheduler.h"
 #include "memory/archive.h"
 #include "tests/engine/sampled_job.h"
+#include "tests/fast_here.h"
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 
@@ -29,17 +30,21 @@ Tokens random_tokens(uint32_t seed, int32_t count) {
 
 class SequenceAuditTest : public ::testing::TestWithParam<const char*> {
  protected:
-  std::unique_ptr<Engine> engine(int32_t audit_interval = 1) {
+  std::unique_ptr<Engine> engine(int32_t audit_interval = 1,
+                                 Numerics numerics = Numerics::exact_1) {
     EngineOptions options = golden_options(KvType::f16);
     options.row_count_max = 48;
     options.log_step = 8;
     options.cache_dir = folder_.file("store");
     options.cache_audit_interval = audit_interval;
+    options.numerics = numerics;
     return load_engine(golden_path(GetParam(), ".gguf"), options);
   }
 
-  void SetUp() override {
-    const auto first = engine(0);
+  void SetUp() override { store(Numerics::exact_1); }
+
+  void store(Numerics numerics) {
+    const auto first = engine(0, numerics);
     Generator generator(first.get());
     ASSERT_TRUE(bool(generator.read(prompt_)));
     for (const Token token : {Token(3), Token(4), Token(5)}) {
@@ -66,6 +71,15 @@ class SequenceAuditTest : public ::testing::TestWithParam<const char*> {
   test::ScratchFolder folder_;
   const Tokens prompt_ = random_tokens(1, 150);
 };
+
+// Its answer would be read as a prompt is.
+TEST_P(SequenceAuditTest, NothingIsComputedAgainUnderFast) {
+  if (!has_fast()) GTEST_SKIP() << "no AVX512_BF16";
+  ASSERT_NO_FATAL_FAILURE(store(Numerics::fast_1));
+  const auto own = engine(1, Numerics::fast_1);
+  ASSERT_NE(restored(*own), nullptr);
+  EXPECT_EQ(SequenceAudit::next(own.get()), nullptr);
+}
 
 TEST_P(SequenceAuditTest, WhatIsHonestStays) {
   const auto own = engine();

@@ -164,6 +164,12 @@ Result<std::string> export_to(store::DiskStore& store, const StoreArguments& arg
 Result<std::string> prove(store::DiskStore& store, const StoreArguments& arguments,
                           const Sha256Digest& name, int& code) {
   CAIRN_TRY(const EngineOptions options, arguments.engine.read("f16"));
+  if (options.numerics != Numerics::exact_1) {
+    return fail(ErrorCode::invalid_argument,
+                "--prove: expected numerics {}, by which answers that are read again have the same "
+                "bits; found {}",
+                cairn::name(Numerics::exact_1), cairn::name(options.numerics));
+  }
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
   const Selection& selection = engine->default_selection();
   const Sha256Digest own = engine->fingerprint(selection).digest();

@@ -88,6 +88,7 @@ Status ModelDrafter::go_back(int32_t length) {
 Status ModelDrafter::start(std::span<const Token> text) {
   keep();
   has_started_ = true;
+  logits_ = {};
   const int32_t length = int32_t(text.size()) - 1;
   const int32_t window = model_->window_tokens();
   const bool fits = int32_t(text.size()) + DraftChooser::kTokensMost <= window;
@@ -148,7 +149,8 @@ void ModelDrafter::let_go_of_windows() {
 
 Status ModelDrafter::compute(std::span<const Token> tokens, bool wants_logits) {
   const int32_t last = int32_t(tokens.size()) - 1;
-  StepItem item{.sequence = &sequence_, .tokens = tokens};
+  // Behind the first logits there are the answer's tokens and drafts.
+  StepItem item{.sequence = &sequence_, .tokens = tokens, .is_answer = !logits_.empty()};
   if (wants_logits) item.outputs = std::span(&last, 1);
   const auto take = [&](size_t, const StepOutputs& outputs) {
     if (wants_logits) logits_ = outputs.logits(0);

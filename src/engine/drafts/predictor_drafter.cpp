@@ -92,8 +92,11 @@ Status PredictorDrafter::read(std::span<const Token> text) {
 
 Status PredictorDrafter::compute(std::span<const Token> tokens, std::span<const float> rows) {
   const int32_t last = int32_t(tokens.size()) - 1;
-  const StepItem item{
-      .sequence = &sequence_, .tokens = tokens, .outputs = std::span(&last, 1), .given = rows};
+  const StepItem item{.sequence = &sequence_,
+                      .tokens = tokens,
+                      .outputs = std::span(&last, 1),
+                      .given = rows,
+                      .is_answer = true};
   const auto take = [&](size_t, const StepOutputs& outputs) {
     logits_ = outputs.logits(0);
     const std::span<const float> hidden = outputs.hidden(0);

@@ -13,7 +13,7 @@ namespace cairn::serve {
 using TellReceipt = std::function<void(const session::Answer& answer, json::Value& told)>;
 
 // Where the body asks for receipts, so does the order. None where it does not. Errors: 400, where
-// the engine's numerics promise no bits.
+// the engine's numerics are not exact.
 Checked<TellReceipt> ask_for_receipt(const RouteContext& context, const http::Request& request,
                                      const Body& body, const ChatRequest& asked,
                                      const AnswerSettings& settings, session::AnswerOrder& order);

@@ -2,7 +2,8 @@
 // into plain arguments for the vector kernels. A task is some groups of outputs times some rows:
 // a few microseconds of memory traffic for few rows, panels that fit the second level cache for
 // many. Products of experts gather the rows that chose the same expert, so that its weights are
-// read once for all of them.
+// read once for all of them. Where prompts have kernels of their own (fast-1), a task's rows are
+// two lists, and which of them a row is in depends on its role alone.
 #include "backends/cpu/product/matmul.h"
 
 #include <algorithm>
@@ -116,13 +117,13 @@ struct Ending {
 // Groups [first_group, first_group + groups) of a matrix times the rows of the list. The list's
 // `out` is that of the matrix's first output.
 template <const MatrixKernels& Kernels>
-void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, int32_t groups,
-              Ending ending, RowList& list, std::byte* scratch) {
+void multiply_list(const PackedMatrix& weight, int32_t matrix, int32_t first_group, int32_t groups,
+                   Ending ending, RowList& list, std::byte* scratch) {
   const int32_t end_group = std::min(first_group + groups, weight.group_count);
   const int32_t on_the_way = groups_on_the_way(weight);
   const int32_t step = on_the_way == 0 ? groups : on_the_way;
   uint8_t* const buffer =
-      reinterpret_cast<uint8_t*>(scratch + kRowListBytes + kernel_scratch_bytes(Kernels, weight));
+      reinterpret_cast<uint8_t*>(scratch + kernel_scratch_bytes(Kernels, weight));
   int32_t done = 0;  // Outputs that the list's `out` has moved on.
   for (int32_t group = first_group; group < end_group; group += step) {
     const int32_t first = group * kGroupRows;
@@ -139,38 +140,90 @@ void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, i
                       .row_count = list.count,
                       .rows = list.rows,
                       .bias = ending.bias == nullptr ? nullptr : ending.bias + first,
-                      .scratch = scratch + kRowListBytes,
+                      .scratch = scratch,
                       .scale = ending.scale});
   }
 }
 
-template <const MatrixKernels& Kernels, class T>
-size_t scratch_bytes(const Op& any) {
-  const PackedMatrix& weight = packed(*std::get<T>(any).weight);
-  return kRowListBytes + kernel_scratch_bytes(Kernels, weight) +
-         size_t(groups_on_the_way(weight) * weight.group_bytes);
+bool is_answer(const Step& step, int32_t row) {
+  return step.slices[size_t(step.slice_of_row[size_t(row)])].is_answer;
 }
 
-template <const MatrixKernels& Kernels>
+// The kernels of an op's products, and those for rows of prompts, which may be the same.
+template <const MatrixKernels& Kernels, const MatrixKernels& OfPrompts = Kernels>
+struct ByRole {
+  static constexpr bool kAreApart = &Kernels != &OfPrompts;
+  static constexpr const MatrixKernels& kOfAnswers = Kernels;
+  static constexpr size_t kListsBytes = (kAreApart ? 2 : 1) * kRowListBytes;
+  static constexpr int32_t kChunkRows = Kernels.chunk_rows;
+  static_assert(kChunkRows == OfPrompts.chunk_rows);
+
+  // Those that a step is cut into tasks for.
+  static const MatrixKernels& of(const Step& step) {
+    if (!kAreApart) return Kernels;
+    const bool has_prompts = !std::ranges::all_of(step.slices, &Slice::is_answer);
+    return has_prompts ? OfPrompts : Kernels;
+  }
+
+  // The rows of a task, in its scratch.
+  class TaskRows {
+   public:
+    explicit TaskRows(std::byte* scratch)
+        : list_(*new (scratch) RowList),
+          prompts_(kAreApart ? *new (scratch + kRowListBytes) RowList : list_),
+          scratch_(scratch + kListsBytes) {}
+
+    // Whoever adds a row to it multiplies the rows once it is full.
+    RowList& list_of(const Step& step, int32_t row) {
+      return kAreApart && !is_answer(step, row) ? prompts_ : list_;
+    }
+
+    // As multiply_list(); there are no rows afterwards.
+    void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, int32_t groups,
+                  Ending ending) {
+      if (list_.count > 0) {
+        multiply_list<Kernels>(weight, matrix, first_group, groups, ending, list_, scratch_);
+      }
+      if (kAreApart && prompts_.count > 0) {
+        multiply_list<OfPrompts>(weight, matrix, first_group, groups, ending, prompts_, scratch_);
+      }
+      list_.count = prompts_.count = 0;
+    }
+
+   private:
+    RowList& list_;
+    RowList& prompts_;
+    std::byte* scratch_;
+  };
+
+  template <class T>
+  static size_t scratch_bytes(const Op& any) {
+    const PackedMatrix& weight = packed(*std::get<T>(any).weight);
+    return kListsBytes +
+           std::max(kernel_scratch_bytes(Kernels, weight),
+                    kernel_scratch_bytes(OfPrompts, weight)) +
+           size_t(groups_on_the_way(weight) * weight.group_bytes);
+  }
+};
+
+template <class Products>
 struct MatMulTasks {
   static int64_t count(const Op& any, const Step& step) {
-    const auto& op = std::get<op::MatMul>(any);
-    const Cut cut = cut_op(op, step);
+    const Cut cut = cut_of(std::get<op::MatMul>(any), step);
     return int64_t(cut.group_tasks) * cut.row_chunks;
   }
 
   static void run(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
     const auto& op = std::get<op::MatMul>(any);
-    const Cut cut = cut_op(op, step);
-    const int32_t first_row = int32_t(task / cut.group_tasks) * Kernels.chunk_rows;
-    const int32_t end_row = std::min(step.row_count(op.out.set), first_row + Kernels.chunk_rows);
+    const Cut cut = cut_of(op, step);
+    const int32_t first_row = int32_t(task / cut.group_tasks) * Products::kChunkRows;
+    const int32_t end_row = std::min(step.row_count(op.out.set), first_row + Products::kChunkRows);
     run_groups(op, step, {first_row, end_row},
                {int32_t(task % cut.group_tasks) * cut.groups, cut.groups}, scratch);
   }
 
   static int32_t piece_columns(const Op& any, const Step& step) {
-    const auto& op = std::get<op::MatMul>(any);
-    return cut_op(op, step).groups * kGroupRows;
+    return cut_of(std::get<op::MatMul>(any), step).groups * kGroupRows;
   }
 
   // The rows of a piece are those of one task, so that the kernel takes them the same way.
@@ -183,10 +236,6 @@ struct MatMulTasks {
   }
 
  private:
-  static Cut cut_op(const op::MatMul& op, const Step& step) {
-    return cut_product(Kernels, packed(*op.weight), step.row_count(op.out.set), step.thread_count);
-  }
-
   struct RowRange {
     int32_t first, end;
   };
@@ -194,26 +243,32 @@ struct MatMulTasks {
     int32_t first, count;
   };
 
+  static Cut cut_of(const op::MatMul& op, const Step& step) {
+    return cut_product(Products::of(step), packed(*op.weight), step.row_count(op.out.set),
+                       step.thread_count);
+  }
+
   static void run_groups(const op::MatMul& op, const Step& step, RowRange rows, Groups groups,
                          std::byte* scratch) {
-    CHECK(rows.end - rows.first <= Kernels.chunk_rows);
-    RowList& list = *new (scratch) RowList;
+    CHECK(rows.end - rows.first <= Products::kChunkRows);
+    typename Products::TaskRows task_rows(scratch);
     for (int32_t row = rows.first; row < rows.end; ++row) {
+      RowList& list = task_rows.list_of(step, row);
       ProductRow& entry = list.rows[list.count++];
       entry = product_row(op, step, row, 0);
       entry.out = step.row(op.out, row);
     }
-    multiply<Kernels>(packed(*op.weight), 0, groups.first, groups.count,
-                      {op.weight->scale_of(0), op.bias.data()}, list, scratch);
+    task_rows.multiply(packed(*op.weight), 0, groups.first, groups.count,
+                       {op.weight->scale_of(0), op.bias.data()});
   }
 };
 
-template <const MatrixKernels& Kernels>
+template <class Products>
 struct ExpertTasks {
   // One row: its experts one after the other. More: for each expert, the rows that chose it; tasks
   // are large then, since each looks through all choices.
   static Cut cut_experts(const PackedMatrix& weight, int32_t row_count) {
-    Cut cut = cut_product(Kernels, weight, 1, 1);
+    Cut cut = cut_product(Products::kOfAnswers, weight, 1, 1);
     if (row_count > 1) {
       cut.groups = std::max(cut.groups, 16);
       cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
@@ -236,13 +291,12 @@ struct ExpertTasks {
     const Cut cut = cut_experts(weight, row_count);
     const int32_t first_group = int32_t(task % cut.group_tasks) * cut.groups;
     const int32_t which = int32_t(task / cut.group_tasks);  // A rank, or an expert.
-    RowList& list = *new (scratch) RowList;
+    typename Products::TaskRows task_rows(scratch);
     if (row_count == 1) {
       const int32_t expert = expert_of(op, step, 0, which);
       CHECK(expert >= 0 && expert < op.weight->count);
-      append(op, step, 0, which, list);
-      multiply<Kernels>(weight, expert, first_group, cut.groups, ending_of(op, expert), list,
-                        scratch);
+      append(op, step, 0, which, task_rows.list_of(step, 0));
+      task_rows.multiply(weight, expert, first_group, cut.groups, ending_of(op, expert));
       return;
     }
     for (int32_t row = 0; row < row_count; ++row) {
@@ -251,15 +305,13 @@ struct ExpertTasks {
         const int32_t expert = expert_of(op, step, row, rank);
         DCHECK(expert >= 0 && expert < op.weight->count);
         if (expert != which) continue;
+        RowList& list = task_rows.list_of(step, row);
         append(op, step, row, rank, list);
-        if (list.count < Kernels.chunk_rows) continue;
-        multiply<Kernels>(weight, which, first_group, cut.groups, ending_of(op, which), list,
-                          scratch);
-        list.count = 0;
+        if (list.count < Products::kChunkRows) continue;
+        task_rows.multiply(weight, which, first_group, cut.groups, ending_of(op, which));
       }
     }
-    if (list.count == 0) return;
-    multiply<Kernels>(weight, which, first_group, cut.groups, ending_of(op, which), list, scratch);
+    task_rows.multiply(weight, which, first_group, cut.groups, ending_of(op, which));
   }
 
   // Whether one of the row's ranks is the expert: most are not, and all of them are looked at side
@@ -342,20 +394,21 @@ struct QuantizeTasks {
   }
 };
 
-template <const MatrixKernels& Kernels>
+template <const MatrixKernels& Kernels, const MatrixKernels& OfPrompts = Kernels>
 host::HostKernel choose(const Op& op) {
+  using Products = ByRole<Kernels, OfPrompts>;
   if (const auto* matmul = std::get_if<op::MatMul>(&op)) {
     if (matmul->weight->packed == nullptr) return {};
-    return {.task_count = &MatMulTasks<Kernels>::count,
-            .run = &MatMulTasks<Kernels>::run,
-            .scratch_bytes = &scratch_bytes<Kernels, op::MatMul>,
-            .run_piece = &MatMulTasks<Kernels>::run_piece,
-            .piece_columns = &MatMulTasks<Kernels>::piece_columns};
+    return {.task_count = &MatMulTasks<Products>::count,
+            .run = &MatMulTasks<Products>::run,
+            .scratch_bytes = &Products::template scratch_bytes<op::MatMul>,
+            .run_piece = &MatMulTasks<Products>::run_piece,
+            .piece_columns = &MatMulTasks<Products>::piece_columns};
   }
   if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) {
     if (experts->weight->packed == nullptr) return {};
-    return {&ExpertTasks<Kernels>::count, &ExpertTasks<Kernels>::run,
-            &scratch_bytes<Kernels, op::ExpertMatMul>};
+    return {&ExpertTasks<Products>::count, &ExpertTasks<Products>::run,
+            &Products::template scratch_bytes<op::ExpertMatMul>};
   }
   if (std::holds_alternative<op::Quantize>(op)) {
     return {.task_count = &QuantizeTasks<Kernels>::count,
@@ -365,16 +418,30 @@ host::HostKernel choose(const Op& op) {
   return {};
 }
 
+#if defined(__x86_64__)
+// Whether fast-1 multiplies rows of prompts by this op's weight in bf16. Outputs choose an answer's
+// tokens, so their products stay exact; and but for tiles, so do those with quantized weights.
+bool rounds_prompts(const Op& op, IsaLevel isa) {
+  const auto is_rounded = [isa](const auto& product) {
+    return product.out.set == RowSet::tokens &&
+           (isa == IsaLevel::amx || product.weight->type->is_float());
+  };
+  if (const auto* matmul = std::get_if<op::MatMul>(&op)) return is_rounded(*matmul);
+  if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) return is_rounded(*experts);
+  return false;
+}
+#endif
+
 }  // namespace
 
-host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa, Numerics numerics) {
-  if (numerics == Numerics::fast_1) {
+host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa,
+                                      [[maybe_unused]] Numerics numerics) {
 #if defined(__x86_64__)
-    if (isa == IsaLevel::amx) return choose<amxbf16::matrix_kernels>(op);
-    if (isa == IsaLevel::avx512_vnni) return choose<avx512bf16::matrix_kernels>(op);
-#endif
-    return {};
+  if (numerics == Numerics::fast_1 && rounds_prompts(op, isa)) {
+    if (isa == IsaLevel::amx) return choose<amx::matrix_kernels, amxbf16::matrix_kernels>(op);
+    return choose<avx512::matrix_kernels, avx512bf16::matrix_kernels>(op);
   }
+#endif
   switch (isa) {
 #if defined(__x86_64__)
     case IsaLevel::avx2:

@@ -263,7 +263,6 @@ void multiply_by_tiles(const Product& product) {
 
 void multiply(const Product& product) {
   const cpu::PackedForm& form = product.weight->form;
-  if (product.row_count <= cpu::kDirectRows) return avx512::matrix_kernels.multiply(product);
   if (form.plane == Plane::f16) return multiply_by_tiles<FloatPanels<Plane::f16>>(product);
   if (form.plane == Plane::bf16) return multiply_by_tiles<FloatPanels<Plane::bf16>>(product);
   if (form.plane == Plane::f32) return multiply_by_tiles<FloatPanels<Plane::f32>>(product);

@@ -1,6 +1,5 @@
-// fast-1's matrix kernels for AVX-512 with BF16: many rows of float weights, two products in an
-// instruction. The integer products of exact-1 are twice as fast as these, so quantized weights
-// stay with them, and so do few rows.
+// fast-1's matrix kernels for AVX-512 with BF16: float weights, two products in an instruction. The
+// integer products of exact-1 are twice as fast as these, so quantized weights stay with them.
 #include "backends/cpu/product/fast_product.h"
 #include "backends/cpu/product/product_bf16.h"
 #include "backends/cpu/product/product_tile.h"
@@ -117,9 +116,7 @@ void multiply_pairs(const Product& product) {
 
 void multiply(const Product& product) {
   const Plane plane = product.weight->form.plane;
-  if (!cpu::is_float(plane) || product.row_count <= cpu::kDirectRows) {
-    return avx512::matrix_kernels.multiply(product);
-  }
+  if (!cpu::is_float(plane)) return avx512::matrix_kernels.multiply(product);
   if (plane == Plane::f16) multiply_pairs<Plane::f16>(product);
   if (plane == Plane::bf16) multiply_pairs<Plane::bf16>(product);
   if (plane == Plane::f32) multiply_pairs<Plane::f32>(product);
