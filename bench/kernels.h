@@ -126,13 +126,9 @@ class Rowwise : public Work {
         .offset = data - reinterpret_cast<float*>(bytes_.data()), .stride = stride, .width = width};
   }
   QuantizedRows quantized(int32_t width) {
-    const int32_t stride = QuantizedRows::row_bytes(width);
+    const int32_t stride = QuantizedRows::row_bytes(width, backend_->rounds_prompts());
     const std::byte* data = bytes_.take(size_t(stride) * tokens_.size());
     return {.offset = data - bytes_.data(), .stride = stride, .width = width};
-  }
-  // Whether products of these weights are given rows of f32.
-  bool reads_plain_rows(const quant::Type& type) const {
-    return type.is_float() || backend_->reads_plain_rows();
   }
   Constant parameters(size_t count) {
     float* data = floats(count);

@@ -60,7 +60,7 @@ std::unique_ptr<Work> make_products(Context& context, const quant::Type& type, i
                                          .rows = kRows,
                                          .blocks = work->matrix(copy, matrix_bytes)});
     ops.push_back(op::MatMul{.weight = &weight,
-                             .x = work->reads_plain_rows(type) ? x : Rows{},
+                             .x = type.is_float() ? x : Rows{},
                              .quantized = type.is_float() ? QuantizedRows{} : quantized,
                              .out = out});
   }
@@ -88,7 +88,7 @@ std::unique_ptr<Work> make_experts(Context& context, const quant::Type& type, in
                                          .count = kExperts,
                                          .blocks = work->matrix(copy, matrix_bytes)});
     ops.push_back(op::ExpertMatMul{.weight = &weight,
-                                   .x = work->reads_plain_rows(type) ? x : Rows{},
+                                   .x = type.is_float() ? x : Rows{},
                                    .quantized = type.is_float() ? QuantizedRows{} : quantized,
                                    .chosen = chosen,
                                    .out = out});

@@ -58,8 +58,8 @@ class Backend {
   // as long as the backend, and serves all weights of the same blocks and shape; the blocks must
   // stay readable as long.
   virtual Status load(Weight& weight) = 0;
-  // Whether products of quantized weights read the f32 rows too, if an op has both.
-  virtual bool reads_plain_rows() const { return false; }
+  // Whether op::Quantize rounds rows of prompts to bf16, in place of quantizing them.
+  virtual bool rounds_prompts() const { return false; }
   // The bytes that prepare() would take for weights, beside those that it has taken for others.
   virtual size_t weight_bytes(const Plan& /*plan*/) const { return 0; }
   // Prepares what the plan needs: packed weights, and scratch for each thread. After it execute()

@@ -2,6 +2,7 @@
 // Plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace cairn {
@@ -22,7 +23,8 @@ struct Rows {
 };
 
 // A value quantized for the integer product: a row is `width` int8, then width/32 scales (f32),
-// then width/16 sums of 16 consecutive int8 (int32), each part 64-byte aligned.
+// then width/16 sums of 16 consecutive int8 (int32), each part 64-byte aligned. Where a backend
+// rounds rows of prompts (Backend::rounds_prompts()), such a row is `width` bf16 instead.
 struct QuantizedRows {
   int64_t offset = -1;  // Bytes from the workspace's start to the first row.
   int32_t stride = 0;   // Bytes from one row to the next.
@@ -32,9 +34,10 @@ struct QuantizedRows {
   bool exists() const { return offset >= 0; }
   int32_t scales_offset() const { return (width + 63) / 64 * 64; }
   int32_t sums_offset() const { return scales_offset() + (width / 32 * 4 + 63) / 64 * 64; }
-  static int32_t row_bytes(int32_t width) {
+  static int32_t row_bytes(int32_t width, bool rounds_prompts) {
     const QuantizedRows rows{.width = width};
-    return rows.sums_offset() + (width / 16 * 4 + 63) / 64 * 64;
+    const int32_t bytes = rows.sums_offset() + (width / 16 * 4 + 63) / 64 * 64;
+    return rounds_prompts ? std::max(bytes, width * 2) : bytes;
   }
 };
 

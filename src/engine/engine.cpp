@@ -456,7 +456,7 @@ Status Engine::prepare_memory() {
 
 Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRank> changes) const {
   Graph graph(layout, {.output_kind = output_kind(options_.pooling),
-                       .keeps_plain_rows = backend_->reads_plain_rows(),
+                       .rounds_prompts = backend_->rounds_prompts(),
                        .alignment = backend_->piece_alignment(),
                        .low_ranks = changes});
   const Tensor made = model_->forward(graph);

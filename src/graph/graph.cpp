@@ -7,7 +7,10 @@
 namespace cairn {
 
 Tensor Graph::new_value(int32_t width, RowSet set, bool quantized) {
-  values_.push_back({.width = width, .quantized = quantized, .set = set});
+  values_.push_back({.width = width,
+                     .quantized = quantized,
+                     .rounds_prompts = options_.rounds_prompts,
+                     .set = set});
   return {.value = int32_t(values_.size()) - 1, .column = 0, .width = width};
 }
 

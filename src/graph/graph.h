@@ -28,8 +28,9 @@ enum class OutputKind : uint8_t {
 
 struct GraphOptions {
   OutputKind output_kind = OutputKind::logits;
-  // Products of quantized weights also get the f32 rows, for a backend that multiplies these.
+  // Products of quantized weights also get the f32 rows, for programs that multiply these.
   bool keeps_plain_rows = false;
+  bool rounds_prompts = false;   // As the backend that computes says.
   PieceAlignment alignment = {};  // Of the backend that computes.
   // LoRA adapters, valid until finish(); what they point to must live as long as the plans.
   std::span<const LowRank> low_ranks;

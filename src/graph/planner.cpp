@@ -127,8 +127,9 @@ size_t place_values(std::vector<Lifetime>& lifetimes) {
 }
 
 int32_t row_stride(const Value& value) {
-  const int64_t bytes =
-      value.quantized ? QuantizedRows::row_bytes(value.width) : value.width * int64_t(4);
+  const int64_t bytes = value.quantized
+                            ? QuantizedRows::row_bytes(value.width, value.rounds_prompts)
+                            : value.width * int64_t(4);
   return int32_t((bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment);
 }
 

@@ -14,7 +14,8 @@ namespace cairn {
 // A value of a graph: rows of f32, or of numbers quantized for the integer product.
 struct Value {
   int32_t width = 0;
-  bool quantized = false;  // Laid out as QuantizedRows of `width` values.
+  bool quantized = false;       // Laid out as QuantizedRows of `width` values,
+  bool rounds_prompts = false;  // with room for what Backend::rounds_prompts() says.
   RowSet set = RowSet::tokens;
 };
 

@@ -33,7 +33,7 @@ class Products {
   Status prepare() {
     const size_t matrix_bytes = quant::row_bytes(type_, kCols) * kRows;
     CAIRN_TRY(blocks_, reserve(matrix_bytes * matrix_count_));
-    const size_t quantized_bytes = size_t(QuantizedRows::row_bytes(kCols));
+    const size_t quantized_bytes = size_t(QuantizedRows::row_bytes(kCols, backend_.rounds_prompts()));
     const size_t row_bytes = (kCols + kRows) * sizeof(float) + quantized_bytes;
     CAIRN_TRY(workspace_, reserve(row_bytes * size_t(row_count_)));
     const Rows x{.offset = 0, .stride = kCols, .width = kCols};
@@ -51,9 +51,8 @@ class Products {
                           .blocks = std::span<const std::byte>(
                               blocks_->data() + matrix * matrix_bytes, matrix_bytes)});
       CAIRN_TRY(backend_.load(weights_.back()));
-      const bool reads_plain = type_.is_float() || backend_.reads_plain_rows();
       plan_.ops.push_back(op::MatMul{.weight = &weights_.back(),
-                                     .x = reads_plain ? x : Rows{},
+                                     .x = type_.is_float() ? x : Rows{},
                                      .quantized = type_.is_float() ? QuantizedRows{} : quantized,
                                      .out = out});
     }

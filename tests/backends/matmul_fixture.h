@@ -133,9 +133,9 @@ class Bench {
     const int64_t floats = (out_.offset + int64_t(job.rows) * out_.stride + 15) / 16 * 16;
     if (!job.weight.type->is_float()) {
       quantized_ = {
-          .offset = floats * 4, .stride = QuantizedRows::row_bytes(width), .width = width};
+          .offset = floats * 4, .stride = QuantizedRows::row_bytes(width, true), .width = width};
     }
-    const size_t row_bytes = size_t(QuantizedRows::row_bytes(width));
+    const size_t row_bytes = size_t(QuantizedRows::row_bytes(width, true));
     workspace_.resize((size_t(floats) * 4 + size_t(job.rows) * row_bytes) / 64 + 1);
     auto* base = reinterpret_cast<float*>(workspace_.data());
     std::copy(job.x.begin(), job.x.end(), base);
@@ -240,6 +240,7 @@ inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const J
   std::vector<int8_t> q(row_count * cols);
   std::vector<float> scales(row_count * blocks), result(row_count * outputs, Bench::kUntouched);
   std::vector<int32_t> sums(row_count * blocks * 2);
+  std::vector<uint16_t> rounded(row_count * cols);
   std::vector<cpu::ProductRow> rows(row_count);
   for (size_t row = 0; row < row_count; ++row) {
     const float* x = job.x.data() + row * cols;
@@ -250,6 +251,9 @@ inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const J
     rows[row].sums = sums.data() + row * blocks * 2;
     kernels.quantize(x, int64_t(cols), q.data() + row * cols, scales.data() + row * blocks,
                      sums.data() + row * blocks * 2);
+    if (kernels.round == nullptr) continue;
+    rows[row].rounded = rounded.data() + row * cols;
+    kernels.round(x, int64_t(cols), rounded.data() + row * cols);
   }
   struct alignas(64) Line {
     std::byte bytes[64];

@@ -16,7 +16,7 @@ Quantized quantize(const Case& on, const std::vector<float>& x, int32_t rows) {
   const int32_t width = int32_t(x.size()) / rows;
   const Rows from{.offset = 0, .stride = width, .width = width};
   const QuantizedRows to{.offset = (int64_t(x.size()) * 4 + 63) / 64 * 64,
-                         .stride = QuantizedRows::row_bytes(width),
+                         .stride = QuantizedRows::row_bytes(width, false),
                          .width = width};
   struct alignas(64) Line {
     std::byte bytes[64];

@@ -161,6 +161,27 @@ TEST(Graph, IndependentProductsShareAStageAndAQuantizedInput) {
   EXPECT_EQ(plan.ops.size(), 5u);
 }
 
+// Where a backend rounds rows of prompts to bf16, quantized rows have room for that.
+TEST(Graph, QuantizedRowsHaveRoomForRoundedOnes) {
+  const memory::Layout layout;
+  std::vector<std::byte> blocks(size_t(64 * 68));
+  const Weight weight{
+      .name = "w", .type = quant::find("Q8_0"), .cols = 64, .rows = 64, .blocks = blocks};
+  for (const bool rounds_prompts : {false, true}) {
+    Graph graph(layout, {.rounds_prompts = rounds_prompts});
+    const Tensor x = graph.scale(graph.embed(weight), 0.5f);
+    const Plans plans = std::move(graph).finish(graph.matmul(weight, x),
+                                                {.row_count_max = 4, .output_count_max = 1});
+    for (const Op& op : plans.step.ops) {
+      const auto* quantize = std::get_if<op::Quantize>(&op);
+      if (quantize == nullptr) continue;
+      EXPECT_GE(quantize->out.stride, QuantizedRows::row_bytes(64, rounds_prompts));
+    }
+  }
+  EXPECT_EQ(QuantizedRows::row_bytes(2048, true), 2048 * 2);
+  EXPECT_LT(QuantizedRows::row_bytes(2048, false), 2048 * 2);
+}
+
 // What was quantized lives on where a backend may multiply it as it was.
 TEST(Graph, PlainRowsStayForBackendsThatReadThem) {
   const memory::Layout layout;

@@ -73,7 +73,7 @@ class CpuBackend : public host::HostBackend {
   }
 
   // Tiles multiply quantized weights as bf16 too; elsewhere their integers are faster.
-  bool reads_plain_rows() const override {
+  bool rounds_prompts() const override {
     return options_.numerics == Numerics::fast_1 && isa_ == IsaLevel::amx;
   }
 

@@ -60,7 +60,7 @@ Status Predictor::prepare_memory(Backend& backend, const EngineOptions& options)
   const std::vector<std::vector<State>> states = {model_->predictor_states()};
   memory::Layout layout =
       memory::Layout::make(states, backend.page_format(), options.key_type, options.value_type);
-  Graph graph(layout, {.keeps_plain_rows = backend.reads_plain_rows(),
+  Graph graph(layout, {.rounds_prompts = backend.rounds_prompts(),
                        .alignment = backend.piece_alignment()});
   const Tensor logits = model_->predict(graph);
   const int32_t rows = std::min(kConfirmedMax, options.context_tokens);

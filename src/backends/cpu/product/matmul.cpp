@@ -81,7 +81,7 @@ struct RowList {
 };
 constexpr size_t kRowListBytes = (sizeof(RowList) + 63) / 64 * 64;
 
-// Values [first, …) of a row as the op's weight multiplies it: quantized, or f32, or either.
+// Values [first, …) of a row as the op's weight multiplies it: quantized (or rounded), or f32.
 template <class T>
 ProductRow product_row(const T& op, const Step& step, int32_t row, int32_t first) {
   ProductRow out{};
@@ -91,8 +91,9 @@ ProductRow product_row(const T& op, const Step& step, int32_t row, int32_t first
     out.q = reinterpret_cast<const int8_t*>(bytes) + first;
     out.scales = reinterpret_cast<const float*>(bytes + quantized.scales_offset()) + first / 32;
     out.sums = reinterpret_cast<const int32_t*>(bytes + quantized.sums_offset()) + first / 16;
+    out.rounded = reinterpret_cast<const uint16_t*>(bytes) + first;
   }
-  if (op.x.exists()) out.x = step.row(op.x, row) + first;
+  if (op.weight->type->is_float()) out.x = step.row(op.x, row) + first;
   return out;
 }
 
@@ -154,9 +155,10 @@ template <const MatrixKernels& Kernels, const MatrixKernels& OfPrompts = Kernels
 struct ByRole {
   static constexpr bool kAreApart = &Kernels != &OfPrompts;
   static constexpr const MatrixKernels& kOfAnswers = Kernels;
+  static constexpr const MatrixKernels& kOfPrompts = OfPrompts;
   static constexpr size_t kListsBytes = (kAreApart ? 2 : 1) * kRowListBytes;
-  static constexpr int32_t kChunkRows = Kernels.chunk_rows;
-  static_assert(kChunkRows == OfPrompts.chunk_rows);
+  // Of a task at most.
+  static int32_t chunk_rows() { return std::min(Kernels.chunk_rows, OfPrompts.chunk_rows); }
 
   // Those that a step is cut into tasks for.
   static const MatrixKernels& of(const Step& step) {
@@ -216,8 +218,8 @@ struct MatMulTasks {
   static void run(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
     const auto& op = std::get<op::MatMul>(any);
     const Cut cut = cut_of(op, step);
-    const int32_t first_row = int32_t(task / cut.group_tasks) * Products::kChunkRows;
-    const int32_t end_row = std::min(step.row_count(op.out.set), first_row + Products::kChunkRows);
+    const int32_t first_row = int32_t(task / cut.group_tasks) * Products::chunk_rows();
+    const int32_t end_row = std::min(step.row_count(op.out.set), first_row + Products::chunk_rows());
     run_groups(op, step, {first_row, end_row},
                {int32_t(task % cut.group_tasks) * cut.groups, cut.groups}, scratch);
   }
@@ -250,7 +252,7 @@ struct MatMulTasks {
 
   static void run_groups(const op::MatMul& op, const Step& step, RowRange rows, Groups groups,
                          std::byte* scratch) {
-    CHECK(rows.end - rows.first <= Products::kChunkRows);
+    CHECK(rows.end - rows.first <= Products::chunk_rows());
     typename Products::TaskRows task_rows(scratch);
     for (int32_t row = rows.first; row < rows.end; ++row) {
       RowList& list = task_rows.list_of(step, row);
@@ -307,7 +309,7 @@ struct ExpertTasks {
         if (expert != which) continue;
         RowList& list = task_rows.list_of(step, row);
         append(op, step, row, rank, list);
-        if (list.count < Products::kChunkRows) continue;
+        if (list.count < Products::chunk_rows()) continue;
         task_rows.multiply(weight, which, first_group, cut.groups, ending_of(op, which));
       }
     }
@@ -348,7 +350,7 @@ struct ExpertTasks {
 constexpr int32_t kQuantizePiece = 2048;
 constexpr int32_t kQuantizeFewRows = 16;
 
-template <const MatrixKernels& Kernels>
+template <class Products>
 struct QuantizeTasks {
   static int32_t rows_of_task(const op::Quantize& op, int32_t row_count) {
     if (row_count <= kQuantizeFewRows) return 1;
@@ -387,10 +389,17 @@ struct QuantizeTasks {
 
   static void quantize(const op::Quantize& op, const Step& step, int32_t row, int32_t first,
                        int32_t count) {
+    const float* x = step.row(op.x, row) + first;
     std::byte* bytes = step.row(op.out, row);
-    Kernels.quantize(step.row(op.x, row) + first, count, reinterpret_cast<int8_t*>(bytes) + first,
-                     reinterpret_cast<float*>(bytes + op.out.scales_offset()) + first / 32,
-                     reinterpret_cast<int32_t*>(bytes + op.out.sums_offset()) + first / 16);
+    if constexpr (Products::kAreApart) {
+      if (!is_answer(step, row)) {
+        return Products::kOfPrompts.round(x, count, reinterpret_cast<uint16_t*>(bytes) + first);
+      }
+    }
+    Products::kOfAnswers.quantize(
+        x, count, reinterpret_cast<int8_t*>(bytes) + first,
+        reinterpret_cast<float*>(bytes + op.out.scales_offset()) + first / 32,
+        reinterpret_cast<int32_t*>(bytes + op.out.sums_offset()) + first / 16);
   }
 };
 
@@ -411,24 +420,29 @@ host::HostKernel choose(const Op& op) {
             &Products::template scratch_bytes<op::ExpertMatMul>};
   }
   if (std::holds_alternative<op::Quantize>(op)) {
-    return {.task_count = &QuantizeTasks<Kernels>::count,
-            .run = &QuantizeTasks<Kernels>::run,
-            .run_piece = &QuantizeTasks<Kernels>::run_piece};
+    return {.task_count = &QuantizeTasks<Products>::count,
+            .run = &QuantizeTasks<Products>::run,
+            .run_piece = &QuantizeTasks<Products>::run_piece};
   }
   return {};
 }
 
 #if defined(__x86_64__)
-// Whether fast-1 multiplies rows of prompts by this op's weight in bf16. Outputs choose an answer's
-// tokens, so their products stay exact; and but for tiles, so do those with quantized weights.
+// Whether fast-1 multiplies rows of prompts in bf16 by this op's weight, or rounds them for such
+// products. Outputs choose an answer's tokens, so their products stay exact; and but for tiles, so
+// do those with quantized weights.
 bool rounds_prompts(const Op& op, IsaLevel isa) {
-  const auto is_rounded = [isa](const auto& product) {
-    return product.out.set == RowSet::tokens &&
-           (isa == IsaLevel::amx || product.weight->type->is_float());
+  const auto is_rounded = [isa](RowSet set, bool has_floats) {
+    return set == RowSet::tokens && (isa == IsaLevel::amx || has_floats);
   };
-  if (const auto* matmul = std::get_if<op::MatMul>(&op)) return is_rounded(*matmul);
-  if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) return is_rounded(*experts);
-  return false;
+  if (const auto* matmul = std::get_if<op::MatMul>(&op)) {
+    return is_rounded(matmul->out.set, matmul->weight->type->is_float());
+  }
+  if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) {
+    return is_rounded(experts->out.set, experts->weight->type->is_float());
+  }
+  const auto* quantize = std::get_if<op::Quantize>(&op);
+  return quantize != nullptr && is_rounded(quantize->out.set, false);
 }
 #endif
 

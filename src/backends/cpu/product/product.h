@@ -16,8 +16,9 @@ struct ProductRow {
   const int8_t* q;  // [cols], with scales [cols / 32] and sums of 16 [cols / 16]; or
   const float* scales;
   const int32_t* sums;
-  const float* x;  // [cols]
-  float* out;      // The output of the product's first weight row.
+  const uint16_t* rounded;  // [cols] in bf16, where the kernels round rows; or, of float weights,
+  const float* x;           // [cols]
+  float* out;               // The output of the product's first weight row.
 };
 
 inline constexpr int kTileRows = 16;  // Rows that one walk over panels multiplies at most.
@@ -81,6 +82,8 @@ struct MatrixKernels {
   void (*multiply)(const Product& product);
   // x[count] → q[count], scales[count / 32], sums[count / 16]; count is a multiple of 32.
   void (*quantize)(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums);
+  // x[count] → rounded[count], which quantized weights are multiplied with instead; or null.
+  void (*round)(const float* x, int64_t count, uint16_t* rounded) = nullptr;
   int32_t direct_rows = kDirectRows;  // More of them multiply panels.
   int32_t chunk_rows = kChunkRows;    // Of a task at most.
   int32_t panel_groups = kPanels;     // Of a task that multiplies panels, at most,

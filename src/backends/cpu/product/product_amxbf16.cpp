@@ -60,16 +60,16 @@ struct Scratch {
   }
 };
 
-// The window's columns of all rows; behind the last column are zeros. Rows past the last one are
-// whatever lies there: their sums are not looked at.
-void round_rows(const Product& product, const Window& window, std::byte* rows) {
+// The window's columns of all rows. Rows past the last one are whatever lies there: their sums are
+// not looked at.
+template <class Panels>
+void place_rows(const Product& product, const Window& window, std::byte* rows) {
   for (int32_t row = 0; row < product.row_count; ++row) {
-    const float* x = product.rows[row].x + window.first_col;
     std::byte* out = rows + row / kTileRows * kBlockBytes + row % kTileRows * 64;
-    for (int32_t left = window.col_count; left > 0; left -= kTileColumns) {
-      _mm512_store_si512(out, cpu::round_columns(x, left));
-      x += kTileColumns;
-      out += kTileBytes;
+    for (int32_t col = 0; col < window.col_count; col += kTileColumns, out += kTileBytes) {
+      const int32_t left = window.col_count - col;
+      const __m512i columns = Panels::columns(product.rows[row], window.first_col + col, left);
+      _mm512_store_si512(out, columns);
     }
   }
 }
@@ -176,6 +176,10 @@ struct QuantizedPanels {
   const Product& product;
   const __m512i bias = _mm512_set1_epi8(char(product.weight->form.bias));
 
+  // 32 columns of a row, of which there are always so many.
+  static __m512i columns(const cpu::ProductRow& row, int32_t col, int32_t) {
+    return _mm512_loadu_si512(row.rounded + col);
+  }
   // The window's columns of the group of these 16 outputs.
   void expand(const Window& window, int32_t output, std::byte* panel) const {
     const cpu::PackedSource<V, F> source = cpu::packed_source<V, F>(product, output);
@@ -203,6 +207,10 @@ template <Plane plane>
 struct FloatPanels {
   const Product& product;
 
+  // The next 32 columns of a row, or the `left` that it has, and zeros.
+  static __m512i columns(const cpu::ProductRow& row, int32_t col, int32_t left) {
+    return cpu::round_columns(row.x + col, left);
+  }
   const uint8_t* column(int32_t output, int32_t col) const {
     return product.groups + output / kGroupRows * product.weight->group_bytes +
            int64_t(col) * cpu::plane_bytes(plane);
@@ -254,7 +262,7 @@ void multiply_by_tiles(const Product& product) {
     const int32_t end = outputs - output < kOutputs ? outputs : output + kOutputs;
     for (int32_t col = 0; col < cols; col += kColumns) {
       const Window window{output, end, col, cols - col < kColumns ? cols - col : kColumns, cols};
-      round_rows(product, window, scratch.rows);
+      place_rows<Panels>(product, window, scratch.rows);
       multiply_window(product, tiles, scratch, window, panels);
       if (window.is_last()) store_sums(product, scratch, window);
     }
@@ -269,6 +277,12 @@ void multiply(const Product& product) {
   cpu::visit_form(form, [&product]<class F>(F) { multiply_by_tiles<QuantizedPanels<F>>(product); });
 }
 
+void round(const float* x, int64_t count, uint16_t* rounded) {
+  for (int64_t i = 0; i < count; i += 32) {
+    _mm512_storeu_si512(rounded + i, cpu::round_columns(x + i, 32));
+  }
+}
+
 void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums) {
   avx512::matrix_kernels.quantize(x, count, q, scales, sums);
 }
@@ -277,6 +291,7 @@ void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* 
 
 constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply,
                                                   .quantize = quantize,
+                                                  .round = round,
                                                   .chunk_rows = cpu::kTileChunkRows,
                                                   .panel_groups = kTileGroups,
                                                   .float_groups = kTileGroups,
