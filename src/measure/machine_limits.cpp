@@ -164,7 +164,7 @@ double peak(ThreadPool& threads, size_t run_count, const PeakLoop& measured) {
 }
 #endif
 
-// The exclusive or of all words of some lines of 64 bytes, so that each is read. By the widest loads
+// A number made of all words of some lines of 64 bytes, so that each is read. By the widest loads
 // that there are: of narrow ones, too few lines fit into what a processor looks ahead.
 using ReadLoop = uint64_t (*)(const std::byte* lines, size_t count);
 

@@ -33,7 +33,8 @@ class Products {
   Status prepare() {
     const size_t matrix_bytes = quant::row_bytes(type_, kCols) * kRows;
     CAIRN_TRY(blocks_, reserve(matrix_bytes * matrix_count_));
-    const size_t quantized_bytes = size_t(QuantizedRows::row_bytes(kCols, backend_.rounds_prompts()));
+    const size_t quantized_bytes =
+        size_t(QuantizedRows::row_bytes(kCols, backend_.rounds_prompts()));
     const size_t row_bytes = (kCols + kRows) * sizeof(float) + quantized_bytes;
     CAIRN_TRY(workspace_, reserve(row_bytes * size_t(row_count_)));
     const Rows x{.offset = 0, .stride = kCols, .width = kCols};

@@ -219,7 +219,8 @@ struct MatMulTasks {
     const auto& op = std::get<op::MatMul>(any);
     const Cut cut = cut_of(op, step);
     const int32_t first_row = int32_t(task / cut.group_tasks) * Products::chunk_rows();
-    const int32_t end_row = std::min(step.row_count(op.out.set), first_row + Products::chunk_rows());
+    const int32_t end_row =
+        std::min(step.row_count(op.out.set), first_row + Products::chunk_rows());
     run_groups(op, step, {first_row, end_row},
                {int32_t(task % cut.group_tasks) * cut.groups, cut.groups}, scratch);
   }
