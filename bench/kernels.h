@@ -37,7 +37,8 @@ class Context {
       : threads_(thread_count),
         isa_(isa),
         numerics_(numerics),
-        limits_(measure::measure_limits(threads_, isa)) {}
+        limits_(measure::measure_limits(threads_, isa, numerics == Numerics::fast_1 &&
+                                                          detect_cpu_features().avx512_bf16)) {}
 
   const measure::MachineLimits& limits() const { return limits_; }
   IsaLevel isa() const { return isa_; }
@@ -147,7 +148,7 @@ class Rowwise : public Work {
     for (size_t op = 0; op < plan_.ops.size(); ++op) plan_.stages.push_back({int32_t(op), 1});
     plan_.row_count_max = int32_t(tokens_.size());
     CHECK(backend_->prepare(plan_));
-    slice_ = {.row_count = int32_t(tokens_.size())};
+    slice_ = {.row_count = int32_t(tokens_.size()), .is_answer = tokens_.size() == 1};
   }
 
   void run() override {

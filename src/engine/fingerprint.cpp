@@ -37,6 +37,8 @@ Fingerprint Fingerprint::of(const BitSources& sources) {
   sha.add(std::as_bytes(std::span(sources.model)));
   add_text(name(sources.numerics), sha);
   add_text(sources.numerics == Numerics::exact_1 ? std::string_view() : sources.isa, sha);
+  // What was computed while products rounded by the number of their rows is not used any more.
+  if (sources.numerics == Numerics::fast_1) add_text("rounded by role", sha);
   sha.add(number_of(sources.key_type)).add(number_of(sources.value_type));
   sha.add(uint64_t(sources.adapters.size()));
   for (const AdapterSource& source : sources.adapters) {

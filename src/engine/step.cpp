@@ -35,8 +35,7 @@ Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor a
   TraceSpan span(trace_, kEngineThread, "step");
   Result<StepReport> made = make(items, accept, observe, is_given_up);
   if (trace_ == nullptr || !made) return made;
-  int64_t answer_rows = 0;
-  for (const StepItem& item : items.first(made->item_count)) answer_rows += int64_t(item.is_answer);
+  const int64_t answer_rows = made->answer_rows;
   const int64_t prompt_rows = made->computed_rows - answer_rows;
   span.rename(prompt_rows == 0 ? "decode" : answer_rows == 0 ? "prompt" : "prompt and decode");
   span.add("sequences", int64_t(made->item_count));
@@ -62,9 +61,11 @@ Result<StepReport> Stepper::make(std::span<const StepItem> items, StepAcceptor a
   memory_->expect_states(int32_t(report.item_count));
   const auto computed = items.first(report.item_count);
   computations_.clear();
-  for (const memory::Transaction& transaction : transactions_) {
-    report.computed_rows += int32_t(transaction.tokens().size());
-    computations_.push_back(transaction.variant().computation);
+  for (size_t item = 0; item < computed.size(); ++item) {
+    const int32_t rows = int32_t(transactions_[item].tokens().size());
+    report.computed_rows += rows;
+    if (computed[item].is_answer) report.answer_rows += rows;
+    computations_.push_back(transactions_[item].variant().computation);
   }
   for (size_t item = 0; item < computed.size(); ++item) {
     const auto end = computations_.begin() + std::ptrdiff_t(item);

@@ -86,7 +86,8 @@ using StepGivenUp = std::optional<FunctionRef<bool()>>;
 struct StepReport {
   size_t item_count = 0;      // The items, from the first, that were computed; at least one.
   int32_t replayed_rows = 0;  // Recurrence steps that replayed states, for all items.
-  int32_t computed_rows = 0;  // Tokens of the items.
+  int32_t computed_rows = 0;  // Tokens of the items,
+  int32_t answer_rows = 0;    // and of those that are of answers.
 };
 
 class Stepper {

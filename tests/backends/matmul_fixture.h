@@ -249,11 +249,13 @@ inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const J
     rows[row].q = q.data() + row * cols;
     rows[row].scales = scales.data() + row * blocks;
     rows[row].sums = sums.data() + row * blocks * 2;
+    if (kernels.round != nullptr) {
+      rows[row].rounded = rounded.data() + row * cols;
+      kernels.round(x, int64_t(cols), rounded.data() + row * cols);
+      continue;
+    }
     kernels.quantize(x, int64_t(cols), q.data() + row * cols, scales.data() + row * blocks,
                      sums.data() + row * blocks * 2);
-    if (kernels.round == nullptr) continue;
-    rows[row].rounded = rounded.data() + row * cols;
-    kernels.round(x, int64_t(cols), rounded.data() + row * cols);
   }
   struct alignas(64) Line {
     std::byte bytes[64];

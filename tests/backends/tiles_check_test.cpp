@@ -70,8 +70,8 @@ TEST(TilesCheck, LeavesToVectorsWhatTheyDoFaster) {
     matmul_test::Random random(3);
     matmul_test::Matrix matrix(*quant::find("Q6_K"), 256, 33);
     matrix.fill_randomly(random);
-    matmul_test::Job job{.weight = matrix.weight, .rows = 19};
-    job.x = matmul_test::gaussian(19 * 256, random);
+    matmul_test::Job job{.weight = matrix.weight, .rows = kChunkRows + 19};
+    job.x = matmul_test::gaussian(size_t(job.rows) * 256, random);
     const auto expected = matmul_test::run({.backend = "reference"}, job);
     const auto found = matmul_test::run_kernels(amx::matrix_kernels, job, by_vectors);
     EXPECT_TRUE(matmul_test::same_bits(expected, found)) << by_vectors;

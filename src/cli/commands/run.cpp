@@ -327,7 +327,8 @@ Result<int> run(const RunOptions& options) {
   if (options.server.empty()) CAIRN_TRY(check_model_name(options.model_path));
   if (!options.receipt_path.empty() && options.engine.numerics != Numerics::exact_1) {
     return fail(ErrorCode::invalid_argument,
-                "--receipt: expected --numerics exact, whose bits are promised, found fast");
+                "--receipt: expected --numerics exact, by which answers that are read again have "
+                "the same bits, found fast");
   }
   CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
   CAIRN_TRY(check_options(options, !prompt));

@@ -92,6 +92,7 @@ Status PredictorDrafter::read(std::span<const Token> text) {
 
 Status PredictorDrafter::compute(std::span<const Token> tokens, std::span<const float> rows) {
   const int32_t last = int32_t(tokens.size()) - 1;
+  // Of a prompt too, few rows come here at a time: nothing is gained where they round more.
   const StepItem item{.sequence = &sequence_,
                       .tokens = tokens,
                       .outputs = std::span(&last, 1),

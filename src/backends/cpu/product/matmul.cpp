@@ -38,7 +38,8 @@ constexpr int32_t kTasksOfThread = 2, kPanelGroupsMin = 8;
 
 // How outputs and rows are cut into tasks.
 struct Cut {
-  int32_t groups;       // Of a task.
+  int32_t groups;       // Of a task,
+  int32_t rows;         // and rows at most.
   int32_t group_tasks;  // Tasks that cover all groups of one matrix.
   int32_t row_chunks;
 };
@@ -56,7 +57,8 @@ int32_t panel_groups(const MatrixKernels& kernels, const PackedMatrix& weight, i
 Cut cut_product(const MatrixKernels& kernels, const PackedMatrix& weight, int32_t row_count,
                 int32_t thread_count) {
   Cut cut;
-  cut.row_chunks = (row_count + kernels.chunk_rows - 1) / kernels.chunk_rows;
+  cut.rows = is_float(weight.form.plane) ? kernels.float_rows : kernels.chunk_rows;
+  cut.row_chunks = (row_count + cut.rows - 1) / cut.rows;
   if (row_count <= kDirectRows) {
     const int64_t share = weight.group_count * weight.group_bytes / kTaskShare;
     const int64_t bytes = std::clamp(share, kTaskBytesMin, kTaskBytesMax);
@@ -157,7 +159,7 @@ struct ByRole {
   static constexpr const MatrixKernels& kOfAnswers = Kernels;
   static constexpr const MatrixKernels& kOfPrompts = OfPrompts;
   static constexpr size_t kListsBytes = (kAreApart ? 2 : 1) * kRowListBytes;
-  // Of a task at most.
+  // What both take at a time.
   static int32_t chunk_rows() { return std::min(Kernels.chunk_rows, OfPrompts.chunk_rows); }
 
   // Those that a step is cut into tasks for.
@@ -218,9 +220,8 @@ struct MatMulTasks {
   static void run(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
     const auto& op = std::get<op::MatMul>(any);
     const Cut cut = cut_of(op, step);
-    const int32_t first_row = int32_t(task / cut.group_tasks) * Products::chunk_rows();
-    const int32_t end_row =
-        std::min(step.row_count(op.out.set), first_row + Products::chunk_rows());
+    const int32_t first_row = int32_t(task / cut.group_tasks) * cut.rows;
+    const int32_t end_row = std::min(step.row_count(op.out.set), first_row + cut.rows);
     run_groups(op, step, {first_row, end_row},
                {int32_t(task % cut.group_tasks) * cut.groups, cut.groups}, scratch);
   }

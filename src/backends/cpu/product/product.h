@@ -11,7 +11,7 @@
 
 namespace cairn::cpu {
 
-// One activation row that multiplies, quantized or f32, and where its outputs go.
+// One activation row that multiplies, quantized, rounded or f32, and where its outputs go.
 struct ProductRow {
   const int8_t* q;  // [cols], with scales [cols / 32] and sums of 16 [cols / 16]; or
   const float* scales;
@@ -43,10 +43,9 @@ struct Product {
   float scale = 1.0f;  // Of all sums, before the bias.
 };
 
-// Panels of all groups, expanded to one byte a weight and f32 scales.
-static constexpr int64_t panel_bytes(const PackedMatrix& weight) {
-  const int parts = scale_parts(weight.form.halves, weight.form.offsets);
-  return int64_t(kPanelUnits) * (512 + parts * kGroupRows * 4);
+// A panel: a group's columns, expanded to one byte a weight and f32 scales.
+static constexpr int64_t panel_bytes(bool halves, bool offsets) {
+  return int64_t(kPanelUnits) * (512 + scale_parts(halves, offsets) * kGroupRows * 4);
 }
 
 // Activation rows side by side: for each unit of a row 32 bytes, a scale, and twice (halves) a
@@ -60,7 +59,9 @@ static constexpr int64_t padded_units(const PackedMatrix& weight) {
 }
 
 // Sums of a product between two panels of columns.
-inline constexpr int64_t kTotalsBytes = int64_t(kChunkRows) * kPanels * kGroupRows * 4;
+static constexpr int64_t totals_bytes(int rows, int groups) {
+  return int64_t(rows) * groups * kGroupRows * 4;
+}
 
 // Of float weights of 16 bits: columns and groups of a panel; and what one takes with the sums of
 // all rows, of which a few more are computed than there are.
@@ -73,19 +74,23 @@ static constexpr size_t product_scratch_bytes(const PackedMatrix& weight) {
   if (is_float(weight.form.plane)) return kFloatPanelBytes;
   const int64_t direct = side_by_side_bytes(padded_units(weight) * kDirectRowsMax);
   const int64_t panels =
-      side_by_side_bytes(kPanelUnits * kTileRows) + kTotalsBytes + kPanels * panel_bytes(weight);
+      side_by_side_bytes(kPanelUnits * kTileRows) + totals_bytes(kChunkRows, kPanels) +
+      kPanels * panel_bytes(weight.form.halves, weight.form.offsets);
   return size_t(direct > panels ? direct : panels);
 }
 
 // The kernels of one instruction set.
 struct MatrixKernels {
   void (*multiply)(const Product& product);
-  // x[count] → q[count], scales[count / 32], sums[count / 16]; count is a multiple of 32.
-  void (*quantize)(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums);
-  // x[count] → rounded[count], which quantized weights are multiplied with instead; or null.
+  // x[count] → q[count], scales[count / 32], sums[count / 16]; count is a multiple of 32. What rows
+  // are multiplied as where weights are quantized: this, or rounded, or neither has kernels.
+  void (*quantize)(const float* x, int64_t count, int8_t* q, float* scales,
+                   int32_t* sums) = nullptr;
+  // x[count] → rounded[count].
   void (*round)(const float* x, int64_t count, uint16_t* rounded) = nullptr;
   int32_t direct_rows = kDirectRows;  // More of them multiply panels.
-  int32_t chunk_rows = kChunkRows;    // Of a task at most.
+  int32_t chunk_rows = kChunkRows;    // Of a product at most,
+  int32_t float_rows = kChunkRows;    // and of a task with float weights.
   int32_t panel_groups = kPanels;     // Of a task that multiplies panels, at most,
   int32_t float_groups = 4;           // or many rows and float weights.
   size_t scratch_bytes = 0;           // Of a product, where product_scratch_bytes() is less.

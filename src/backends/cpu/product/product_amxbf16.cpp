@@ -1,4 +1,4 @@
-// fast-1's matrix kernels for AMX with BF16: many rows by tiles, of 16 rows and 16 outputs each. No
+// fast-1's matrix kernels for AMX with BF16: rows by tiles, of 16 rows and 16 outputs each. No
 // scale stands between two products, so every format becomes a panel of bf16 and goes this way. A
 // tile adds up the first numbers of 16 pairs, their second numbers, then both to its sums.
 #include "backends/cpu/product/expand_amx.h"
@@ -25,7 +25,7 @@ static_assert(kTileRows == 16);
 // What is multiplied at a time: some columns of all rows and of some groups. Two groups' panels
 // stay in the first level cache while they pass over the rows; these and the sums stay in the
 // second.
-constexpr int kColumns = 512;
+constexpr int kColumns = cpu::kFastColumns;
 constexpr int kBlocks = cpu::kTileChunkRows / kTileRows;
 constexpr int64_t kBlockBytes = int64_t(kColumns) * kTileRows * 2;  // 16 rows of a window.
 constexpr int64_t kPanelBytes = int64_t(kColumns) * kGroupRows * 2;
@@ -283,16 +283,12 @@ void round(const float* x, int64_t count, uint16_t* rounded) {
   }
 }
 
-void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums) {
-  avx512::matrix_kernels.quantize(x, count, q, scales, sums);
-}
-
 }  // namespace
 
 constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply,
-                                                  .quantize = quantize,
                                                   .round = round,
                                                   .chunk_rows = cpu::kTileChunkRows,
+                                                  .float_rows = cpu::kTileChunkRows,
                                                   .panel_groups = kTileGroups,
                                                   .float_groups = kTileGroups,
                                                   .scratch_bytes = Scratch::kBytes};

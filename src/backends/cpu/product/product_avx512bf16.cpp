@@ -1,5 +1,5 @@
 // fast-1's matrix kernels for AVX-512 with BF16: float weights, two products in an instruction. The
-// integer products of exact-1 are twice as fast as these, so quantized weights stay with them.
+// integer products of exact-1 are twice as fast as these, so quantized weights have none here.
 #include "backends/cpu/product/fast_product.h"
 #include "backends/cpu/product/product_bf16.h"
 #include "backends/cpu/product/product_tile.h"
@@ -7,12 +7,10 @@
 namespace cairn::avx512bf16 {
 namespace {
 
-using cpu::FastScratch;
-using cpu::FastWindow;
 using cpu::kChunkRows;
 using cpu::kFastColumns;
-using cpu::kFastPanelBytes;
 using cpu::kGroupRows;
+using cpu::kPanels;
 using cpu::Plane;
 using cpu::Product;
 using V = avx512::MatrixVectors;
@@ -20,6 +18,48 @@ using V = avx512::MatrixVectors;
 constexpr int kPassRows = 6;    // With four groups: 24 sums of 32 registers,
 constexpr int kPassGroups = 4;  // and ten loads for 24 products.
 constexpr int kPassOutputs = kPassGroups * kGroupRows;
+constexpr int64_t kPanelBytes = int64_t(kFastColumns) * kGroupRows * 2;
+
+// What is multiplied at a time: some columns of some outputs.
+struct Window {
+  int32_t first_output, end_output;  // At most kPanels groups.
+  int32_t first_col, col_count, all_cols;
+
+  bool is_first() const { return first_col == 0; }
+  bool is_last() const { return first_col + col_count == all_cols; }
+  int64_t panel_offset(int32_t output) const {
+    return (output - first_output) / kGroupRows * kPanelBytes;
+  }
+};
+
+// Rows, sums between two windows, and panels. Passes of kPassRows may read and write rows past the
+// last one.
+struct Scratch {
+  static constexpr int kRows = kChunkRows + cpu::kTileRows;
+  static constexpr int64_t kRowsBytes = int64_t(kRows) * kFastColumns * 2;
+  static constexpr int64_t kSumsBytes = int64_t(kRows) * kPanels * kGroupRows * 4;
+  static constexpr size_t kBytes = size_t(kRowsBytes + kSumsBytes + kPanels * kPanelBytes);
+
+  uint16_t* rows;    // [row][kFastColumns]
+  float* totals;     // [pass of kPassOutputs][row][kPassOutputs]
+  std::byte* panels;  // [group][column / 2][16 outputs][2]
+
+  explicit Scratch(const Product& product)
+      : rows(reinterpret_cast<uint16_t*>(product.scratch)),
+        totals(reinterpret_cast<float*>(product.scratch + kRowsBytes)),
+        panels(product.scratch + kRowsBytes + kSumsBytes) {}
+};
+
+// The window's columns of all rows, in bf16.
+void round_rows(const Product& product, const Window& window, uint16_t* rows) {
+  for (int32_t row = 0; row < product.row_count; ++row) {
+    const float* x = product.rows[row].x + window.first_col;
+    uint16_t* out = rows + int64_t(row) * kFastColumns;
+    for (int32_t col = 0; col < window.col_count; col += 32) {
+      _mm512_store_si512(out + col, cpu::round_columns(x + col, window.col_count - col));
+    }
+  }
+}
 
 // R rows times N groups over a window.
 template <int R, int N>
@@ -29,7 +69,7 @@ template <int R, int N>
     __m512bh weights[N];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
-      const std::byte* at = panels + n * kFastPanelBytes + int64_t(pair) * 64;
+      const std::byte* at = panels + n * kPanelBytes + int64_t(pair) * 64;
       weights[n] = __builtin_bit_cast(__m512bh, _mm512_load_si512(at));
     }
 #pragma GCC unroll 8
@@ -44,16 +84,16 @@ template <int R, int N>
 }
 
 // Where the sums of a row and of the window's groups from `output` on wait for the next window.
-float* totals_at(const FastScratch& scratch, const FastWindow& window, int32_t row,
+float* totals_at(const Scratch& scratch, const Window& window, int32_t row,
                  int32_t output) {
   const int32_t at = output - window.first_output;
   const int64_t pass = at / kPassOutputs;
-  return scratch.totals + (pass * (kChunkRows + cpu::kTileRows) + row) * kPassOutputs +
+  return scratch.totals + (pass * Scratch::kRows + row) * kPassOutputs +
          at % kPassOutputs;
 }
 
 template <int R, int N>
-void multiply_pass(const Product& product, const FastScratch& scratch, const FastWindow& window,
+void multiply_pass(const Product& product, const Scratch& scratch, const Window& window,
                    int32_t row, int32_t output) {
   V::Floats sums[R][N];
 #pragma GCC unroll 8
@@ -81,7 +121,7 @@ void multiply_pass(const Product& product, const FastScratch& scratch, const Fas
 
 // All rows times N groups, whose panels stay in the first level cache.
 template <int N>
-void multiply_groups(const Product& product, const FastScratch& scratch, const FastWindow& window,
+void multiply_groups(const Product& product, const Scratch& scratch, const Window& window,
                      int32_t output) {
   int32_t row = 0;
   for (; product.row_count - row > 4; row += kPassRows) {
@@ -94,7 +134,7 @@ void multiply_groups(const Product& product, const FastScratch& scratch, const F
   }
 }
 
-void multiply_window(const Product& product, const FastScratch& scratch, const FastWindow& window) {
+void multiply_window(const Product& product, const Scratch& scratch, const Window& window) {
   int32_t output = window.first_output;
   for (; output + kPassOutputs <= window.end_output; output += kPassOutputs) {
     multiply_groups<kPassGroups>(product, scratch, window, output);
@@ -104,33 +144,46 @@ void multiply_window(const Product& product, const FastScratch& scratch, const F
   }
 }
 
+// The window's columns of its groups.
+template <Plane plane>
+void expand_panels(const Product& product, const Window& window, std::byte* panels) {
+  for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
+    const uint8_t* group = product.groups + output / kGroupRows * product.weight->group_bytes;
+    const uint8_t* at = group + int64_t(window.first_col) * cpu::plane_bytes(plane);
+    cpu::expand_float_panel<plane>(at, window.col_count, panels + window.panel_offset(output));
+  }
+}
+
 template <Plane plane>
 void multiply_pairs(const Product& product) {
-  const FastScratch scratch(product);
-  cpu::for_windows(product, [&](const FastWindow& window) {
-    cpu::expand_float_panels<plane>(product, window, scratch.panels);
-    cpu::round_rows(product, window, scratch.rows);
-    multiply_window(product, scratch, window);
-  });
+  const Scratch scratch(product);
+  const int32_t cols = product.weight->cols, outputs = product.output_count;
+  constexpr int32_t kOutputs = kPanels * kGroupRows;
+  for (int32_t output = 0; output < outputs; output += kOutputs) {
+    // Groups are whole.
+    const int32_t rest = (outputs - output + kGroupRows - 1) / kGroupRows * kGroupRows;
+    const int32_t end = output + (rest < kOutputs ? rest : kOutputs);
+    for (int32_t col = 0; col < cols; col += kFastColumns) {
+      const int32_t count = cols - col < kFastColumns ? cols - col : kFastColumns;
+      const Window window{output, end, col, count, cols};
+      expand_panels<plane>(product, window, scratch.panels);
+      round_rows(product, window, scratch.rows);
+      multiply_window(product, scratch, window);
+    }
+  }
 }
 
+// REQUIRES: weights of floats.
 void multiply(const Product& product) {
   const Plane plane = product.weight->form.plane;
-  if (!cpu::is_float(plane)) return avx512::matrix_kernels.multiply(product);
-  if (plane == Plane::f16) multiply_pairs<Plane::f16>(product);
-  if (plane == Plane::bf16) multiply_pairs<Plane::bf16>(product);
-  if (plane == Plane::f32) multiply_pairs<Plane::f32>(product);
-}
-
-void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums) {
-  avx512::matrix_kernels.quantize(x, count, q, scales, sums);
+  if (plane == Plane::f16) return multiply_pairs<Plane::f16>(product);
+  if (plane == Plane::bf16) return multiply_pairs<Plane::bf16>(product);
+  multiply_pairs<Plane::f32>(product);
 }
 
 }  // namespace
 
-constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply,
-                                                  .quantize = quantize,
-                                                  .float_groups = cpu::kPanels,
-                                                  .scratch_bytes = cpu::kFastScratchBytes};
+constinit const cpu::MatrixKernels matrix_kernels{
+    .multiply = multiply, .float_groups = kPanels, .scratch_bytes = Scratch::kBytes};
 
 }  // namespace cairn::avx512bf16

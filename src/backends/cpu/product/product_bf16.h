@@ -1,5 +1,6 @@
-// What products in bf16 share: windows of columns, activations rounded to bf16 and interleaved, and
-// panels of float weights in bf16. The including file chooses the instructions that multiply them.
+// What products in bf16 share: columns of a row rounded to bf16, and panels of float weights,
+// [column / 2][16 outputs][2] in bf16. The including file chooses the instructions that multiply
+// them.
 #pragma once
 
 #include <immintrin.h>
@@ -7,36 +8,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/cpu/product/fast_product.h"
 #include "backends/cpu/product/matrix_vectors_avx512.h"
 
 namespace cairn::cpu {
 namespace {
-
-// What is multiplied at a time: some columns of some outputs.
-struct FastWindow {
-  int32_t first_output, end_output;  // At most kPanels groups.
-  int32_t first_col, col_count, all_cols;
-
-  bool is_first() const { return first_col == 0; }
-  bool is_last() const { return first_col + col_count == all_cols; }
-  // Up to here rows and panels are zeros where columns end: a tile takes 32 columns at a time.
-  int32_t padded_count() const { return (col_count + 31) / 32 * 32; }
-  int64_t panel_offset(int32_t output) const {
-    return (output - first_output) / kGroupRows * kFastPanelBytes;
-  }
-};
-
-struct FastScratch {
-  uint16_t* rows;  // [row][kFastColumns]
-  float* totals;   // Its layout is the kernel's.
-  std::byte* panels;
-
-  explicit FastScratch(const Product& product)
-      : rows(reinterpret_cast<uint16_t*>(product.scratch)),
-        totals(reinterpret_cast<float*>(product.scratch + kFastRowsBytes)),
-        panels(product.scratch + kFastRowsBytes + kFastTotalsBytes) {}
-};
 
 // low[i] becomes number 2i, high[i] number 2i + 1.
 [[gnu::always_inline]] inline __m512i interleave(__m512i low_high) {
@@ -56,17 +31,6 @@ struct FastScratch {
   const uint32_t is_there = (1u << left) - 1;
   return round_two(_mm512_maskz_loadu_ps(__mmask16(is_there), x),
                    _mm512_maskz_loadu_ps(__mmask16(is_there >> 16), x + 16));
-}
-
-// The window's columns of all rows, in bf16.
-inline void round_rows(const Product& product, const FastWindow& window, uint16_t* rows) {
-  for (int32_t row = 0; row < product.row_count; ++row) {
-    const float* x = product.rows[row].x + window.first_col;
-    uint16_t* out = rows + int64_t(row) * kFastColumns;
-    for (int32_t col = 0; col < window.col_count; col += 32) {
-      _mm512_store_si512(out + col, round_columns(x + col, window.col_count - col));
-    }
-  }
 }
 
 // Two columns of a group of float weights, from `at` on.
@@ -93,31 +57,6 @@ void expand_float_panel(const uint8_t* at, int32_t count, std::byte* panel) {
     alignas(64) uint8_t last[2 * kColumn] = {};
     if (col < count) std::memcpy(last, at + int64_t(col) * kColumn, kColumn);
     _mm512_store_si512(panel + int64_t(col) * 32, float_pair<plane>(last));
-  }
-}
-
-// The window's columns of its groups.
-template <Plane plane>
-void expand_float_panels(const Product& product, const FastWindow& window, std::byte* panels) {
-  for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
-    const uint8_t* group = product.groups + output / kGroupRows * product.weight->group_bytes;
-    const uint8_t* at = group + int64_t(window.first_col) * plane_bytes(plane);
-    expand_float_panel<plane>(at, window.col_count, panels + window.panel_offset(output));
-  }
-}
-
-// visit(window) for all outputs, and for each all columns, ascending.
-template <class Visit>
-[[gnu::always_inline]] inline void for_windows(const Product& product, const Visit& visit) {
-  const int32_t cols = product.weight->cols;
-  const int32_t outputs = (product.output_count + kGroupRows - 1) / kGroupRows * kGroupRows;
-  constexpr int32_t kOutputs = kPanels * kGroupRows;
-  for (int32_t output = 0; output < outputs; output += kOutputs) {
-    const int32_t end = outputs - output < kOutputs ? outputs : output + kOutputs;
-    for (int32_t col = 0; col < cols; col += kFastColumns) {
-      const int32_t count = cols - col < kFastColumns ? cols - col : kFastColumns;
-      visit(FastWindow{output, end, col, count, cols});
-    }
   }
 }
 

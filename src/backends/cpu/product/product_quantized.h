@@ -177,9 +177,9 @@ using PanelForm = Form<F::kPlane, Scales::full, F::kHalves, F::kOffsets>;
 template <class V>
 struct PanelScratch {
   static constexpr int64_t kRowsBytes = side_by_side_bytes(kPanelUnits * kTileRows);
-  static constexpr int64_t kSumsBytes = int64_t(V::kChunkRows) * V::kPanels * kGroupRows * 4;
-  static constexpr int64_t kPanelBytesMax = kPanelUnits * (512 + 4 * kGroupRows * 4);
-  static constexpr size_t kBytesMax = size_t(kRowsBytes + kSumsBytes + V::kPanels * kPanelBytesMax);
+  static constexpr int64_t kSumsBytes = totals_bytes(V::kChunkRows, V::kPanels);
+  static constexpr size_t kBytesMax =
+      size_t(kRowsBytes + kSumsBytes + V::kPanels * panel_bytes(true, true));
 
   RowsBuffer rows;
   float* totals;  // [block of rows][output][row of the block], some of them in vectors

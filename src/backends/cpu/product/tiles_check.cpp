@@ -89,8 +89,11 @@ class Sample {
     }
   }
   const PackedMatrix& weight() const { return weight_; }
-  const std::vector<float>& multiply(const MatrixKernels& kernels, Scratch& scratch) {
+  void quantize(const MatrixKernels& kernels) {
     kernels.quantize(x_.data(), int64_t(x_.size()), q_.data(), scales_.data(), sums_.data());
+  }
+  // REQUIRES: quantize(), by any kernels: they give the same bits.
+  const std::vector<float>& multiply(const MatrixKernels& kernels, Scratch& scratch) {
     multiply_rows(kernels, weight_, rows_, scratch);
     return out_;
   }
@@ -110,6 +113,7 @@ class Sample {
 std::vector<float> multiply_sample(const MatrixKernels& kernels, int32_t units, bool halves) {
   Sample sample(units, halves, kRows);
   Scratch scratch(kernels, sample.weight());
+  sample.quantize(kernels);
   return sample.multiply(kernels, scratch);
 }
 
@@ -171,9 +175,10 @@ bool same_whole_products(const MatrixKernels& a, const MatrixKernels& b) {
 }
 
 bool is_faster(const MatrixKernels& a, const MatrixKernels& b, bool halves) {
-  constexpr int32_t kUnits = 16, kManyRows = 64;
+  constexpr int32_t kUnits = 16;
   constexpr int kRounds = 12;
-  Sample sample(kUnits, halves, kManyRows);
+  Sample sample(kUnits, halves, kChunkRows);
+  sample.quantize(a);
   const MatrixKernels* const both[] = {&a, &b};
   Scratch scratch[] = {{a, sample.weight()}, {b, sample.weight()}};
   // The quickest of some rounds by turns: what else the machine does can only take time.

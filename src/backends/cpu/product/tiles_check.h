@@ -21,7 +21,8 @@ IsaLevel usable_level(IsaLevel wanted, Numerics numerics = Numerics::exact_1);
 // do; measured within a few milliseconds. REQUIRES: tiles are usable.
 bool vectors_win_halves();
 
-// Whether `a` multiplies a small sample of such weights, or of others, faster than `b`.
+// Whether `a` multiplies a sample of weights with two scales a unit (`halves`), or with one, faster
+// than `b`.
 bool is_faster(const MatrixKernels& a, const MatrixKernels& b, bool halves);
 
 // Whether both give the same bits for some small products of many rows.
