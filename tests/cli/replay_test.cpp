@@ -135,8 +135,8 @@ TEST_F(Replay, IsForExactNumericsAlone) {
       run_program({"run", "-p", "x", "--numerics", "fast", "--receipt", receipt()});
   EXPECT_EQ(fast.exit_code, 2);
   EXPECT_EQ(fast.err,
-            "cairn: --receipt: expected --numerics exact, by which answers that are read again have "
-            "the same bits, found fast\n");
+            "cairn: --receipt: expected --numerics exact, by which answers that are read again "
+            "have the same bits, found fast\n");
   EXPECT_FALSE(std::filesystem::exists(receipt()));
 }
 

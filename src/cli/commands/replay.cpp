@@ -79,8 +79,8 @@ Result<int> replay_receipt(const ReplayArguments& arguments) {
   CAIRN_TRY(const Receipt receipt, session::load_receipt(arguments.receipt_path));
   if (receipt.sources.numerics != Numerics::exact_1) {
     return fail(ErrorCode::unsupported,
-                "{}: expected numerics {}, by which answers that are read again have the same bits, "
-                "found {}",
+                "{}: expected numerics {}, by which answers that are read again have the same "
+                "bits, found {}",
                 arguments.receipt_path, name(Numerics::exact_1), name(receipt.sources.numerics));
   }
   CAIRN_TRY(const Receipt computed, compute(arguments, receipt));
