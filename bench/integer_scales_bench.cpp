@@ -147,8 +147,11 @@ struct ExactRows {
     out.assign(row_count * size_t(outputs), 0);
     kernels.quantize(x.data(), int64_t(x.size()), q.data(), scales.data(), sums.data());
     for (size_t row = 0; row < row_count; ++row) {
-      rows.push_back({&q[row * kCols], &scales[row * (kCols / 32)], &sums[row * (kCols / 16)],
-                      &x[row * kCols], &out[row * size_t(outputs)]});
+      rows.push_back({.q = &q[row * kCols],
+                      .scales = &scales[row * (kCols / 32)],
+                      .sums = &sums[row * (kCols / 16)],
+                      .x = &x[row * kCols],
+                      .out = &out[row * size_t(outputs)]});
     }
   }
 };
