@@ -11,6 +11,7 @@ namespace cairn::amxbf16 {
 namespace {
 
 using amx::Tiles;
+using Window = cpu::FastWindow;
 using cpu::kGroupRows;
 using cpu::kTileGroups;
 using cpu::kTileRows;
@@ -22,22 +23,16 @@ constexpr int kTileColumns = 32;
 constexpr int kTileBytes = kTileRows * kTileColumns * 2;
 static_assert(kTileRows == 16);
 
-// What is multiplied at a time: some columns of all rows and of some groups. Two groups' panels
-// stay in the first level cache while they pass over the rows; these and the sums stay in the
-// second.
+// Of a window, two groups' panels stay in the first level cache while they pass over all rows;
+// these and the sums stay in the second.
 constexpr int kColumns = cpu::kFastColumns;
 constexpr int kBlocks = cpu::kTileChunkRows / kTileRows;
 constexpr int64_t kBlockBytes = int64_t(kColumns) * kTileRows * 2;  // 16 rows of a window.
 constexpr int64_t kPanelBytes = int64_t(kColumns) * kGroupRows * 2;
 
-struct Window {
-  int32_t first_output, end_output;  // At most kTileGroups groups.
-  int32_t first_col, col_count, all_cols;
-
-  bool is_first() const { return first_col == 0; }
-  bool is_last() const { return first_col + col_count == all_cols; }
-  int32_t tile_count() const { return (col_count + kTileColumns - 1) / kTileColumns; }
-};
+int32_t tile_count(const Window& window) {
+  return (window.col_count + kTileColumns - 1) / kTileColumns;
+}
 
 // Rows as tiles take them, [row / 16][column / 32][16 rows][32 columns] in bf16; sums,
 // [group][row / 16][16 rows][16 outputs]; the panels of two groups, [column / 2][16 outputs][2].
@@ -47,8 +42,7 @@ struct Scratch {
   std::byte* panels;
 
   static constexpr int64_t kRowsBytes = kBlocks * kBlockBytes;
-  static constexpr int64_t kSumsBytes =
-      int64_t(kTileGroups) * kBlocks * kTileRows * kGroupRows * 4;
+  static constexpr int64_t kSumsBytes = cpu::totals_bytes(kBlocks * kTileRows, kTileGroups);
   static constexpr size_t kBytes = size_t(kRowsBytes + kSumsBytes + 2 * kPanelBytes);
 
   explicit Scratch(const Product& product)
@@ -97,7 +91,7 @@ void multiply_pass(const Tiles& tiles, const Scratch& scratch, const Window& win
     if constexpr (R == 2) tiles.load<2>(sums[1][0], 64);
     if constexpr (R == 2 && N == 2) tiles.load<3>(sums[1][1], 64);
   }
-  for (int32_t i = window.tile_count(); i > 0; --i) {
+  for (int32_t i = tile_count(window); i > 0; --i) {
     tiles.load<kW>(panel, 64);
     tiles.load_once<kA>(x, 64);
     tiles.dot_pairs<0, kA, kW>();
@@ -234,7 +228,7 @@ void multiply_window(const Product& product, const Tiles& tiles, const Scratch& 
     if (are_two) panels.expand(window, output + kGroupRows, scratch.panels + kPanelBytes);
     // A share of the next two groups' columns.
     const auto fetch = [&](int32_t part, int32_t parts) {
-      const int32_t share = (window.tile_count() * 2 + parts - 1) / parts * kTileColumns;
+      const int32_t share = (tile_count(window) * 2 + parts - 1) / parts * kTileColumns;
       const int32_t first = window.first_col + part / 2 * share;
       const int32_t last = window.first_col + window.col_count;
       const int32_t end = last - first < share ? last : first + share;
@@ -256,17 +250,11 @@ void multiply_by_tiles(const Product& product) {
   const Tiles tiles(64);
   const Scratch scratch(product);
   const Panels panels{product};
-  const int32_t cols = product.weight->cols, outputs = product.output_count;
-  constexpr int32_t kOutputs = kTileGroups * kGroupRows;
-  for (int32_t output = 0; output < outputs; output += kOutputs) {
-    const int32_t end = outputs - output < kOutputs ? outputs : output + kOutputs;
-    for (int32_t col = 0; col < cols; col += kColumns) {
-      const Window window{output, end, col, cols - col < kColumns ? cols - col : kColumns, cols};
-      place_rows<Panels>(product, window, scratch.rows);
-      multiply_window(product, tiles, scratch, window, panels);
-      if (window.is_last()) store_sums(product, scratch, window);
-    }
-  }
+  cpu::for_windows<kTileGroups>(product, [&](const Window& window) {
+    place_rows<Panels>(product, window, scratch.rows);
+    multiply_window(product, tiles, scratch, window, panels);
+    if (window.is_last()) store_sums(product, scratch, window);
+  });
 }
 
 void multiply(const Product& product) {

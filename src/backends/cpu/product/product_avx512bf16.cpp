@@ -7,6 +7,7 @@
 namespace cairn::avx512bf16 {
 namespace {
 
+using Window = cpu::FastWindow;
 using cpu::kChunkRows;
 using cpu::kFastColumns;
 using cpu::kGroupRows;
@@ -20,34 +21,25 @@ constexpr int kPassGroups = 4;  // and ten loads for 24 products.
 constexpr int kPassOutputs = kPassGroups * kGroupRows;
 constexpr int64_t kPanelBytes = int64_t(kFastColumns) * kGroupRows * 2;
 
-// What is multiplied at a time: some columns of some outputs.
-struct Window {
-  int32_t first_output, end_output;  // At most kPanels groups.
-  int32_t first_col, col_count, all_cols;
-
-  bool is_first() const { return first_col == 0; }
-  bool is_last() const { return first_col + col_count == all_cols; }
-  int64_t panel_offset(int32_t output) const {
-    return (output - first_output) / kGroupRows * kPanelBytes;
-  }
-};
-
 // Rows, sums between two windows, and panels. Passes of kPassRows may read and write rows past the
 // last one.
 struct Scratch {
   static constexpr int kRows = kChunkRows + cpu::kTileRows;
   static constexpr int64_t kRowsBytes = int64_t(kRows) * kFastColumns * 2;
-  static constexpr int64_t kSumsBytes = int64_t(kRows) * kPanels * kGroupRows * 4;
+  static constexpr int64_t kSumsBytes = cpu::totals_bytes(kRows, kPanels);
   static constexpr size_t kBytes = size_t(kRowsBytes + kSumsBytes + kPanels * kPanelBytes);
 
-  uint16_t* rows;    // [row][kFastColumns]
-  float* totals;     // [pass of kPassOutputs][row][kPassOutputs]
+  uint16_t* rows;     // [row][kFastColumns]
+  float* totals;      // [pass of kPassOutputs][row][kPassOutputs]
   std::byte* panels;  // [group][column / 2][16 outputs][2]
 
   explicit Scratch(const Product& product)
       : rows(reinterpret_cast<uint16_t*>(product.scratch)),
         totals(reinterpret_cast<float*>(product.scratch + kRowsBytes)),
         panels(product.scratch + kRowsBytes + kSumsBytes) {}
+  std::byte* panel_of(const Window& window, int32_t output) const {
+    return panels + (output - window.first_output) / kGroupRows * kPanelBytes;
+  }
 };
 
 // The window's columns of all rows, in bf16.
@@ -105,7 +97,7 @@ void multiply_pass(const Product& product, const Scratch& scratch, const Window&
     }
   }
   add_window<R, N>(scratch.rows + int64_t(row) * kFastColumns,
-                   scratch.panels + window.panel_offset(output), (window.col_count + 1) / 2, sums);
+                   scratch.panel_of(window, output), (window.col_count + 1) / 2, sums);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
@@ -146,31 +138,22 @@ void multiply_window(const Product& product, const Scratch& scratch, const Windo
 
 // The window's columns of its groups.
 template <Plane plane>
-void expand_panels(const Product& product, const Window& window, std::byte* panels) {
+void expand_panels(const Product& product, const Window& window, const Scratch& scratch) {
   for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
     const uint8_t* group = product.groups + output / kGroupRows * product.weight->group_bytes;
     const uint8_t* at = group + int64_t(window.first_col) * cpu::plane_bytes(plane);
-    cpu::expand_float_panel<plane>(at, window.col_count, panels + window.panel_offset(output));
+    cpu::expand_float_panel<plane>(at, window.col_count, scratch.panel_of(window, output));
   }
 }
 
 template <Plane plane>
 void multiply_pairs(const Product& product) {
   const Scratch scratch(product);
-  const int32_t cols = product.weight->cols, outputs = product.output_count;
-  constexpr int32_t kOutputs = kPanels * kGroupRows;
-  for (int32_t output = 0; output < outputs; output += kOutputs) {
-    // Groups are whole.
-    const int32_t rest = (outputs - output + kGroupRows - 1) / kGroupRows * kGroupRows;
-    const int32_t end = output + (rest < kOutputs ? rest : kOutputs);
-    for (int32_t col = 0; col < cols; col += kFastColumns) {
-      const int32_t count = cols - col < kFastColumns ? cols - col : kFastColumns;
-      const Window window{output, end, col, count, cols};
-      expand_panels<plane>(product, window, scratch.panels);
-      round_rows(product, window, scratch.rows);
-      multiply_window(product, scratch, window);
-    }
-  }
+  cpu::for_windows<kPanels>(product, [&](const Window& window) {
+    expand_panels<plane>(product, window, scratch);
+    round_rows(product, window, scratch.rows);
+    multiply_window(product, scratch, window);
+  });
 }
 
 // REQUIRES: weights of floats.

@@ -1,6 +1,6 @@
-// What products in bf16 share: columns of a row rounded to bf16, and panels of float weights,
-// [column / 2][16 outputs][2] in bf16. The including file chooses the instructions that multiply
-// them.
+// What products in bf16 share: windows of columns, columns of a row rounded to bf16, and panels of
+// float weights, [column / 2][16 outputs][2] in bf16. The including file chooses the instructions
+// that multiply them.
 #pragma once
 
 #include <immintrin.h>
@@ -8,10 +8,36 @@
 #include <cstdint>
 #include <cstring>
 
+#include "backends/cpu/product/fast_product.h"
 #include "backends/cpu/product/matrix_vectors_avx512.h"
 
 namespace cairn::cpu {
 namespace {
+
+// What is multiplied at a time: some columns of some whole groups of outputs.
+struct FastWindow {
+  int32_t first_output, end_output;
+  int32_t first_col, col_count, all_cols;
+
+  bool is_first() const { return first_col == 0; }
+  bool is_last() const { return first_col + col_count == all_cols; }
+};
+
+// visit(window) for all outputs, at most kGroups groups of them at a time, and for each time all
+// columns, ascending.
+template <int kGroups, class Visit>
+[[gnu::always_inline]] inline void for_windows(const Product& product, const Visit& visit) {
+  const int32_t cols = product.weight->cols;
+  const int32_t outputs = (product.output_count + kGroupRows - 1) / kGroupRows * kGroupRows;
+  constexpr int32_t kOutputs = kGroups * kGroupRows;
+  for (int32_t output = 0; output < outputs; output += kOutputs) {
+    const int32_t end = outputs - output < kOutputs ? outputs : output + kOutputs;
+    for (int32_t col = 0; col < cols; col += kFastColumns) {
+      const int32_t count = cols - col < kFastColumns ? cols - col : kFastColumns;
+      visit(FastWindow{output, end, col, count, cols});
+    }
+  }
+}
 
 // low[i] becomes number 2i, high[i] number 2i + 1.
 [[gnu::always_inline]] inline __m512i interleave(__m512i low_high) {
