@@ -144,6 +144,8 @@ class Proxy(Process):
         for worker in workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
+        # The next one's socket is there when that one has made it, and not before.
+        self.socket_path.unlink(missing_ok=True)
 
     def say(self, command):
         """What it replies to a command of its administration."""
@@ -175,9 +177,15 @@ class Proxy(Process):
     def wait_for(self, name, is_up):
         wait_until(lambda: self.is_up(name) == is_up, f"{name} is {'up' if is_up else 'down'}")
 
+    def is_ready(self):
+        """Whether clients and its administration can connect; it listens for one of them first."""
+        try:
+            return can_connect(self.address) and self.say("show stat") != ""
+        except OSError:
+            return False
+
     def wait_ready(self, *names):
-        wait_until(lambda: self.socket_path.exists() and can_connect(self.address),
-                   f"the proxy answers; see {self.log}")
+        wait_until(self.is_ready, f"the proxy answers; see {self.log}")
         for name in names:
             self.wait_for(name, True)
         return self
