@@ -22,6 +22,8 @@ namespace cairn::bench {
 
 // Far more than the caches hold.
 constexpr size_t kFromMemoryBytes = size_t(128) << 20;
+// From so many rows on computing takes longer than reading.
+constexpr int32_t kManyRows = 64;
 
 // Something that can be run again and again, and what one run costs at least.
 class Work {

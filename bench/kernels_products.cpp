@@ -9,7 +9,6 @@ namespace {
 
 constexpr int32_t kCols = 2048, kRows = 8192;
 constexpr int32_t kExpertCols = 1024, kExpertRows = 512, kExperts = 64, kExpertsUsed = 8;
-constexpr int32_t kManyRows = 64;  // From here on computing takes longer than reading.
 
 // Blocks of a matrix: some rows of random weights again and again, or where the type has no encoder
 // random codes (of small scales, without NaN).

@@ -99,7 +99,7 @@ std::unique_ptr<Work> make_attention(Context& context, const Heads& heads, int32
   const int32_t head_count = heads.kv_heads() * heads.per_kv_head;
   const Rows q = work->world.rows(head_count * heads.dim);
   const Rows out = work->world.rows(head_count * heads.dim);
-  const int32_t layers = rows == 1 ? int32_t(kFromMemoryBytes / plane_bytes) + 1 : 1;
+  const int32_t layers = rows < kManyRows ? int32_t(kFromMemoryBytes / plane_bytes) + 1 : 1;
   work->copy_plane(plane, layers);
   std::vector<Op> ops;
   for (int32_t layer = 0; layer < layers; ++layer) {
@@ -124,7 +124,7 @@ std::unique_ptr<Work> make_latent_attention(Context& context, KvType type, int32
       context, rows, depth, 2 * (plane_bytes + row_bytes * size_t(rows + 1)) + (size_t(1) << 20));
   const int32_t plane = work->world.latent_plane(1, kKeyDim, kValueDim, type);
   const Rows q = work->world.rows(kHeads * kKeyDim), out = work->world.rows(kHeads * kValueDim);
-  const int32_t layers = rows == 1 ? int32_t(kFromMemoryBytes / plane_bytes) + 1 : 1;
+  const int32_t layers = rows < kManyRows ? int32_t(kFromMemoryBytes / plane_bytes) + 1 : 1;
   work->copy_plane(plane, layers);
   std::vector<Op> ops;
   for (int32_t layer = 0; layer < layers; ++layer) {
@@ -275,7 +275,10 @@ void add_attention(Context& context) {
   for (const int32_t depth : {0, 512, 16384}) {
     for (const int32_t rows : {1, 512}) add({64, 4, KvType::f16}, rows, depth);
   }
-  for (const int32_t rows : {2, 4, 8}) add({64, 4, KvType::f16}, rows, 4096);
+  for (const int32_t rows : {2, 4, 8}) {
+    for (const int32_t dim : {64, 128, 256}) add({dim, 4, KvType::f16}, rows, 4096);
+    for (const KvType type : {KvType::q8_0, KvType::q4_0}) add({128, 4, type}, rows, 4096);
+  }
   for (const KvType type : {KvType::f16, KvType::q8_0}) {
     for (const int32_t rows : {1, 512}) {
       context.add(

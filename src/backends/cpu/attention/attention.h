@@ -227,9 +227,19 @@ void score_kv_block(const cpu::AttendArgs& args, const KvBlockView& view, const 
   const int32_t kv_block_end =
       (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   const size_t block_floats = size_t(kBlock<L> * args.head.key_dim);
-  if (args.query_count <= kBlock<L>) {
-    kWalks<L>[args.key_type].scores[args.query_count](
-        view.head, {room.q, room.scores, first, view.last, kv_block_end});
+  const Walks& walks = kWalks<L>[args.key_type];
+  if (args.query_count <= walks.queries_on_pages) {
+    // Several blocks of queries take turns at a page, which the first one leaves in the cache.
+    const int32_t step = args.query_count <= kBlock<L> ? cpu::kBlockPositions : cpu::kPageSlots;
+    for (int32_t position = first; position < view.last; position += step) {
+      const int32_t last = position + step < view.last ? position + step : view.last;
+      int32_t index = 0;
+      for_blocks<L>(args.query_count, [&](Block block) {
+        walks.scores[block.count](view.head, {room.q + size_t(index++) * block_floats,
+                                              room.scores + block.first * cpu::kBlockPositions,
+                                              position, last, first, kv_block_end});
+      });
+    }
     return;
   }
   cpu::KvHeadArgs tile_head = view.head;
@@ -249,7 +259,8 @@ void score_kv_block(const cpu::AttendArgs& args, const KvBlockView& view, const 
       }
       if (!is_seen) return;
       kTileWalks<L>.scores[block.count](
-          tile_head, {q, room.scores + block.first * cpu::kBlockPositions, position, page_end, 0});
+          tile_head,
+          {q, room.scores + block.first * cpu::kBlockPositions, position, page_end, 0, 0});
     });
   }
 }
@@ -275,9 +286,11 @@ void widen_values_of_pages(const cpu::AttendArgs& args, const KvBlockView& view,
 template <class L>
 void add_values_of_kv_block(const cpu::AttendArgs& args, KvBlockView& view,
                             const AttendRoom& room) {
-  if (args.query_count <= kBlock<L> && !args.head.values_in_keys) {
-    add_values_of_block<L>(kWalks<L>[args.value_type], view.head, view, room.scores,
-                           {0, args.query_count}, view.first, view.last, 0);
+  const Walks& walks = kWalks<L>[args.value_type];
+  if (args.query_count <= walks.queries_on_pages && !args.head.values_in_keys) {
+    for_blocks<L>(args.query_count, [&](Block block) {
+      add_values_of_block<L>(walks, view.head, view, room.scores, block, view.first, view.last, 0);
+    });
     return;
   }
   if constexpr (!kAddsUp<L, float>) {

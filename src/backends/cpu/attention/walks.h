@@ -28,6 +28,8 @@ constexpr int32_t kBlock = L::kCount == 16  ? 8
 // the number of accumulators: enough to hide the latency of a sum, few enough to stay in registers.
 template <class L>
 constexpr int32_t score_vectors(int32_t query_count) {
+  // Then a query's element is read by the multiplication itself, and not before it.
+  if (L::kCount == 16 && query_count > 4) return 1;
   return L::kCount == 4 || (L::kCount == 8 && query_count <= 2) ? 4 : 2;
 }
 // Pages side by side: where a page's vectors are few and the queries too, a query's element that is
@@ -86,7 +88,8 @@ struct KeyWalk {
   const float* q;        // [dim][kBlock]
   float* scores;         // [query][kBlockPositions], from the start of the block.
   int32_t first, last;   // Both start pages, or last is the block's end.
-  int32_t kv_block_end;  // The end of the last page that is read.
+  // The pages of the block that are read, in this walk and others.
+  int32_t kv_block_first, kv_block_end;
 };
 
 // P pages side by side.
@@ -99,7 +102,9 @@ template <class L, class Key, int32_t Q, int32_t P>
   repeat<P>([&](auto p) {
     const int32_t at = position + p * cpu::kPageSlots;
     pages[p] = keys_at(head, at);
-    if constexpr (!kIsTile<Key>) ahead[p] = ahead_of_keys(head, at, walk.first, walk.kv_block_end);
+    if constexpr (!kIsTile<Key>) {
+      ahead[p] = ahead_of_keys(head, at, walk.kv_block_first, walk.kv_block_end);
+    }
   });
   for (int32_t slot = 0; slot < cpu::kPageSlots; slot += kVectors * L::kCount) {
     L sums[Q][P][kVectors];
@@ -227,8 +232,14 @@ void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) 
   }
 }
 
+// Of how many blocks of queries each one walks over pages as they are stored. More of them widen
+// pages once for all; so do two already where codes are to be turned into numbers.
+template <class Bits>
+constexpr int32_t kBlocksOnPages = __is_same(Bits, Q8Bits) || __is_same(Bits, Q4Bits) ? 1 : 4;
+
 // The walks for 1..kBlock queries (index: the count), for one stored form of keys or values.
 struct Walks {
+  int32_t queries_on_pages;  // So many of a call walk over pages, more of them over tiles.
   void (*scores[cpu::kQueryBlock + 1])(const cpu::KvHeadArgs& head, const KeyWalk& walk);
   void (*values[cpu::kQueryBlock + 1])(const cpu::KvHeadArgs& head, const ValueWalk& walk);
 };
@@ -243,7 +254,7 @@ constexpr void put_walks(Walks& walks) {
 }
 template <class L, class Bits>
 constexpr Walks make_walks() {
-  Walks walks{};
+  Walks walks{.queries_on_pages = kBlocksOnPages<Bits> * kBlock<L>};
   put_walks<L, Bits, kBlock<L>>(walks);
   return walks;
 }
