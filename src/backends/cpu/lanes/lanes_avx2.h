@@ -140,6 +140,10 @@ CAIRN_LANES Lanes operator/(Lanes a, Lanes b) {
 CAIRN_LANES Lanes fma(Lanes a, Lanes b, Lanes c) {
   return _mm256_fmadd_ps(a.v, b.v, c.v);
 }
+// *a * b + c.
+CAIRN_LANES Lanes fma_of(const float* a, Lanes b, Lanes c) {
+  return fma(Lanes(*a), b, c);
+}
 // a * b - c, rounded once.
 CAIRN_LANES Lanes fms(Lanes a, Lanes b, Lanes c) {
   return _mm256_fmsub_ps(a.v, b.v, c.v);

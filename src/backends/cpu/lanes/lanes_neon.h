@@ -142,6 +142,10 @@ CAIRN_LANES Lanes operator/(Lanes x, Lanes y) {
 CAIRN_LANES Lanes fma(Lanes x, Lanes y, Lanes z) {
   return {vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b)};
 }
+// *a * b + c.
+CAIRN_LANES Lanes fma_of(const float* a, Lanes b, Lanes c) {
+  return fma(Lanes(*a), b, c);
+}
 // x * y - z, rounded once. Negated before the sum: after it, an exact zero would change its sign.
 CAIRN_LANES Lanes fms(Lanes x, Lanes y, Lanes z) {
   return fma(x, y, Lanes{vnegq_f32(z.a), vnegq_f32(z.b)});

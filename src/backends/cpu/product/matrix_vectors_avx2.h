@@ -20,6 +20,7 @@ struct MatrixVectors {
   // many broadcasts for each product are worth it.
   static constexpr int kTileRows = 4;
   static constexpr int kTileVectors = 2;
+  static constexpr int kBlockRows = 4;
   static constexpr int kChunkRows = cpu::kChunkRows, kPanels = cpu::kPanels;  // At a time.
   static constexpr int kDirectRows = 12;  // More of them multiply panels.
   static constexpr int kRowGroups = 1;    // Groups that a row alone multiplies side by side.
@@ -107,7 +108,7 @@ struct MatrixVectors {
   }
 
   // An exact sum of kSteps vectors times activations.
-  template <cpu::Plane plane, int kSteps>
+  template <cpu::Plane plane, int kSteps, int>
   struct Dot {
     static constexpr int kRun = additions(plane) < kSteps ? additions(plane) : kSteps;
     Ints sum;

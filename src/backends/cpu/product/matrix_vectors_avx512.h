@@ -18,6 +18,7 @@ struct MatrixVectors {
   static constexpr bool kSignedBytes = false;  // Signed planes are made unsigned by adding 128.
   static constexpr int kTileRows = 6;          // With 2 vectors: 24 accumulators of 32 registers.
   static constexpr int kTileVectors = 2;
+  static constexpr int kBlockRows = 8;  // Of rows that multiply packed weights: one vector.
   static constexpr int kChunkRows = cpu::kChunkRows, kPanels = cpu::kPanels;  // At a time.
   static constexpr int kDirectRows = 48;  // More of them multiply panels.
   static constexpr int kRowGroups = 4;    // Groups that a row alone multiplies side by side.
@@ -79,16 +80,24 @@ struct MatrixVectors {
   template <cpu::Plane>
   using Weights = Bytes;
 
-  // An exact sum of vectors times activations.
-  template <cpu::Plane, int>
+  // An exact sum of vectors times activations, which kVectors vectors of weights multiply. Of one
+  // vector the instruction reads them itself: a broadcast of its own would take an arithmetic unit
+  // of some processors (Zen 4). Several share a broadcast, which takes fewer loads.
+  template <cpu::Plane, int, int kVectors>
   struct Dot {
     Ints sum;
     void start(int32_t value) { sum = _mm512_set1_epi32(value); }
     template <int>
     void add(Bytes weights, const int8_t* x) {
-      int32_t four;
-      std::memcpy(&four, x, 4);
-      sum = _mm512_dpbusd_epi32(sum, weights, _mm512_set1_epi32(four));
+      if constexpr (kVectors == 1) {
+        asm("vpdpbusd %2%{1to16%}, %1, %0"
+            : "+v"(sum)
+            : "v"(weights), "m"(*reinterpret_cast<const int8_t(*)[4]>(x)));
+      } else {
+        int32_t four;
+        std::memcpy(&four, x, 4);
+        sum = _mm512_dpbusd_epi32(sum, weights, _mm512_set1_epi32(four));
+      }
     }
     Ints total() const { return sum; }
   };

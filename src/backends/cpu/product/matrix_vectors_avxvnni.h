@@ -29,7 +29,7 @@ struct MatrixVectors : avx2::MatrixVectors {
   using Weights = Bytes;
 
   // An exact sum of vectors times activations.
-  template <cpu::Plane, int>
+  template <cpu::Plane, int, int>
   struct Dot {
     Ints sum;
     void start(int32_t value) { sum = _mm256_set1_epi32(value); }

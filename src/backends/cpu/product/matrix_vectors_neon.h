@@ -18,6 +18,7 @@ struct MatrixVectors {
   static constexpr bool kSignedBytes = true;  // Signed planes multiply as they are.
   static constexpr int kTileRows = 4;         // 8 + 8 registers of sums, of 32.
   static constexpr int kTileVectors = 1;
+  static constexpr int kBlockRows = 4;
   static constexpr int kChunkRows = cpu::kChunkRows, kPanels = cpu::kPanels;  // At a time.
   static constexpr int kDirectRows = 12;  // More of them multiply panels.
   static constexpr int kRowGroups = 1;    // Groups that a row alone multiplies side by side.
@@ -107,7 +108,7 @@ struct MatrixVectors {
   };
 
   // An exact sum of kSteps vectors times activations.
-  template <cpu::Plane plane, int kSteps>
+  template <cpu::Plane plane, int kSteps, int>
   struct Dot {
     int32x4_t low, high;
     void start(int32_t value) { low = high = vdupq_n_s32(value); }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "backends/cpu/lanes/repeat.h"
 #include "backends/cpu/product/product_tile.h"
 
 namespace cairn::cpu {
@@ -22,7 +23,7 @@ PackedSource<V, F> packed_source(const Product& product, int32_t first_output) {
 
 // R rows from `row` on times the outputs [output, + N vectors), over all columns.
 template <class V, class F, int R, int N>
-void multiply_packed_tile(const Product& product, const RowsView& x, int32_t row, int32_t output) {
+[[gnu::noinline]] void multiply_packed_tile(const Product& product, const RowsView& x, int32_t row, int32_t output) {
   const PackedSource<V, F> source = packed_source<V, F>(product, output);
   Tile<V, F, PackedSource<V, F>, R, N> tile(source, x, output % kGroupRows);
   tile.start();
@@ -60,28 +61,39 @@ int32_t multiply_packed_groups(const Product& product, const RowsView& x) {
   return output;
 }
 
-template <class V, class F>
-void multiply_packed_block(const Product& product, const RowBlock& block, int32_t output) {
-  switch (block.count) {
-    case 1:
-      return multiply_packed_group<V, F, 1>(product, block.x, block.first, output);
-    case 2:
-      return multiply_packed_group<V, F, 2>(product, block.x, block.first, output);
-    case 4:
-      return multiply_packed_group<V, F, 4>(product, block.x, block.first, output);
-    default:
-      return multiply_packed_group<V, F, V::kTileRows>(product, block.x, block.first, output);
-  }
-}
-
-// How many rows the next block takes when `rest` are left: 1, 2, 4 or kTileRows; the last block may
-// have rows too many.
+// How many rows the next block takes when `rest` are left: 1, 2, 4, kTileRows or kBlockRows; the
+// last block may have rows too many.
 template <class V>
 constexpr int32_t block_rows(int32_t rest) {
   if (rest <= 2) return rest;
-  if (rest <= 4 || V::kTileRows == 4) return 4;
-  return rest == 7 || rest == 8 ? 4 : V::kTileRows;
+  if (rest <= 4 || V::kBlockRows == 4) return 4;
+  if (rest <= V::kTileRows || (rest > V::kBlockRows && rest <= 2 * V::kTileRows)) {
+    return V::kTileRows;
+  }
+  return V::kBlockRows;
 }
+
+// Calls body(Index<R>()) for a block of R rows.
+template <class V, class Body>
+[[gnu::always_inline]] inline auto with_block_rows(int32_t row_count, const Body& body) {
+  if (row_count == 1) return body(Index<1>());
+  if (row_count == 2) return body(Index<2>());
+  if constexpr (V::kTileRows > 4) {
+    if (row_count == V::kTileRows) return body(Index<V::kTileRows>());
+  }
+  if constexpr (V::kBlockRows > 4) {
+    if (row_count == V::kBlockRows) return body(Index<V::kBlockRows>());
+  }
+  return body(Index<4>());
+}
+
+template <class V, class F>
+void multiply_packed_block(const Product& product, const RowBlock& block, int32_t output) {
+  with_block_rows<V>(block.count, [&]<int R>(Index<R>) {
+    multiply_packed_group<V, F, R>(product, block.x, block.first, output);
+  });
+}
+
 // The same for rows that multiply panels: 4 or kTileRows.
 template <class V>
 constexpr int32_t panel_rows(int32_t rest) {
@@ -112,16 +124,9 @@ RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
 
 template <class V, class F>
 RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
-  switch (block_rows<V>(product.row_count - row)) {
-    case 1:
-      return make_block<V, F, 1>(product, row, scratch);
-    case 2:
-      return make_block<V, F, 2>(product, row, scratch);
-    case 4:
-      return make_block<V, F, 4>(product, row, scratch);
-    default:
-      return make_block<V, F, V::kTileRows>(product, row, scratch);
-  }
+  return with_block_rows<V>(block_rows<V>(product.row_count - row), [&]<int R>(Index<R>) {
+    return make_block<V, F, R>(product, row, scratch);
+  });
 }
 
 template <class V, class F>
@@ -202,7 +207,7 @@ struct Window {
 };
 
 template <class V, class F, int R, int N>
-void multiply_panel_tile(const Product& product, const PanelScratch<V>& scratch, const RowsView& x,
+[[gnu::noinline]] void multiply_panel_tile(const Product& product, const PanelScratch<V>& scratch, const RowsView& x,
                          const Window& window, int32_t row, int32_t output) {
   const int32_t at = output - window.first_output;
   const PanelSource<V, F> source{scratch.panels + at / kGroupRows * PanelSource<V, F>::kBytes};

@@ -90,24 +90,26 @@ struct PanelSource {
   void prefetch(int, int) const {}
 };
 
-// R rows times N vectors of outputs, from output `first_row` of the group on.
+// R rows times N vectors of outputs, from output `first_row` of the group on. All of it is inlined by
+// order: a tile whose address goes to a function keeps its sums in memory, at every unit, and not in
+// registers.
 template <class V, class F, class Source, int R, int N>
 struct Tile {
   static constexpr int kSteps = F::kHalves ? 4 : 8;  // Vectors of one integer sum.
   static constexpr int kGroups = (N * V::kLanes + kGroupRows - 1) / kGroupRows;
-  using Dot = typename V::template Dot<F::kPlane, kSteps>;
+  using Dot = typename V::template Dot<F::kPlane, kSteps, N>;
 
   const Source& source;
   RowsView x;            // From the units on that are multiplied next.
   const int first_lane;  // Of the tile's first vector, counted from the source's first output.
   typename V::Floats acc[N][R];
 
-  Tile(const Source& source_, const RowsView& x_, int first_lane_)
+  [[gnu::always_inline]] Tile(const Source& source_, const RowsView& x_, int first_lane_)
       : source(source_), x(x_), first_lane(first_lane_) {}
 
   // Here `unit` counts from the source's first unit, `i` is the same from the first unit of x.
   template <int kStep>
-  void add_vector(int unit, int i, Dot (&dots)[N][R]) {
+  [[gnu::always_inline]] void add_vector(int unit, int i, Dot (&dots)[N][R]) {
     const int8_t* q = x.q + i * 32 + 4 * kStep;
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
@@ -121,7 +123,7 @@ struct Tile {
   }
 
   template <int kHalf>
-  void add_half(int unit, int i) {
+  [[gnu::always_inline]] void add_half(int unit, int i) {
     Dot dots[N][R];
     const int sums = kHalf * R * kPanelUnits + i;
 #pragma GCC unroll 4
@@ -159,7 +161,7 @@ struct Tile {
     }
   }
 
-  void start() {
+  [[gnu::always_inline]] void start() {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
 #pragma GCC unroll 16
@@ -167,14 +169,14 @@ struct Tile {
     }
   }
   // Goes on from sums that save() kept.
-  void load(const float* totals) {
+  [[gnu::always_inline]] void load(const float* totals) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) acc[n][row] = V::load(totals + (n * R + row) * V::kLanes);
     }
   }
-  void save(float* totals) const {
+  [[gnu::always_inline]] void save(float* totals) const {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
 #pragma GCC unroll 16
@@ -182,7 +184,7 @@ struct Tile {
     }
   }
 
-  void run(int unit_count) {
+  [[gnu::always_inline]] void run(int unit_count) {
     for (int first = 0; first < unit_count; first += kPanelUnits) {
       const int end = first + kPanelUnits < unit_count ? first + kPanelUnits : unit_count;
       for (int unit = first; unit < end; ++unit) {
@@ -220,8 +222,9 @@ void store_outputs(const Product& product, int32_t row, int32_t first_output,
 
 // A tile's outputs: rows from `row` on, outputs from `first_output` on.
 template <class V, int R, int N>
-void store_tile(const Product& product, int32_t row, int32_t first_output,
-                const typename V::Floats (&acc)[N][R]) {
+[[gnu::always_inline]] inline void store_tile(const Product& product, int32_t row,
+                                              int32_t first_output,
+                                              const typename V::Floats (&acc)[N][R]) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
