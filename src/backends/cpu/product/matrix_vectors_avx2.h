@@ -63,6 +63,8 @@ struct MatrixVectors {
   static Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
   static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+  // *a * b + c.
+  static Floats fma_of(const float* a, Floats b, Floats c) { return fma(broadcast(*a), b, c); }
   static Floats to_floats(Ints ints) { return _mm256_cvtepi32_ps(ints); }
   static Floats load_f16(const uint8_t* at) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));

@@ -57,6 +57,11 @@ struct MatrixVectors {
   static Floats add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
   static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+  // *a * b + c: the instruction reads the number itself, as Dot does.
+  static Floats fma_of(const float* a, Floats b, Floats c) {
+    asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+    return c;
+  }
   static Floats to_floats(Ints ints) { return _mm512_cvtepi32_ps(ints); }
   static Floats load_f16(const uint8_t* at) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));

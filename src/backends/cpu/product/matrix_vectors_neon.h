@@ -78,6 +78,8 @@ struct MatrixVectors {
   static Floats fma(Floats a, Floats b, Floats c) {
     return {{vfmaq_f32(c.val[0], a.val[0], b.val[0]), vfmaq_f32(c.val[1], a.val[1], b.val[1])}};
   }
+  // *a * b + c.
+  static Floats fma_of(const float* a, Floats b, Floats c) { return fma(broadcast(*a), b, c); }
   static Floats to_floats(Ints ints) {
     return {{vcvtq_f32_s32(ints.val[0]), vcvtq_f32_s32(ints.val[1])}};
   }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "backends/cpu/lanes/repeat.h"
 #include "backends/cpu/product/product_tile.h"
 
 namespace cairn::cpu {
@@ -31,6 +32,14 @@ template <class V, Plane plane, int G>
   for (int g = 0; g < G; ++g) V::prefetch(at + g * group_bytes);
 }
 
+// *x * w + sum, for R rows. Beside what widens narrow weights for several rows no arithmetic unit is
+// left for broadcasts; else weights share one, which takes fewer loads.
+template <class V, Plane plane, int R>
+[[gnu::always_inline]] inline typename V::Floats multiply_add(const float* x, typename V::Floats w,
+                                                              typename V::Floats sum) {
+  return plane == Plane::f32 || R == 1 ? V::fma(w, V::broadcast(*x), sum) : V::fma_of(x, w, sum);
+}
+
 // R rows from `row` on times G groups from `groups` on.
 template <class V, Plane plane, int R, int G>
 void multiply_float_groups(const Product& product, int32_t row, int32_t first_output) {
@@ -43,25 +52,21 @@ void multiply_float_groups(const Product& product, int32_t row, int32_t first_ou
     x[r] = product.rows[row + r < product.row_count ? row + r : product.row_count - 1].x;
   }
   typename V::Floats acc[R][G * kVectors];
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < G * kVectors; ++n) acc[r][n] = V::zero();
-  }
+  repeat<R>([&](auto r) { repeat<G * kVectors>([&](auto n) { acc[r][n] = V::zero(); }); });
   const int32_t cols = product.weight->cols;
   for (int32_t k = 0; k < cols; ++k) {
     if constexpr (R == 1) fetch_column<V, plane, G>(groups, group_bytes, cols, k);
-#pragma GCC unroll 8
-    for (int n = 0; n < G * kVectors; ++n) {
+    repeat<G * kVectors>([&](auto n) {
       const uint8_t* at = groups + n / kVectors * group_bytes + int64_t(k) * kColumn;
       const typename V::Floats w = load_column<V, plane>(at + n % kVectors * (kColumn / kVectors));
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) acc[r][n] = V::fma(w, V::broadcast(x[r][k]), acc[r][n]);
-    }
+      repeat<R>([&](auto r) { acc[r][n] = multiply_add<V, plane, R>(x[r] + k, w, acc[r][n]); });
+    });
   }
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < G * kVectors; ++n) {
+  repeat<R>([&](auto r) {
+    repeat<G * kVectors>([&](auto n) {
       store_outputs<V>(product, row + r, first_output + n * V::kLanes, acc[r][n]);
-    }
-  }
+    });
+  });
 }
 
 // The outputs [first, end), G groups at once and the rest one by one.
@@ -202,6 +207,8 @@ void multiply_float(const Product& product) {
         multiply_float_rows<V, plane, 2, kGroups>(product, row, output, stop);
       } else if (rest <= 4) {
         multiply_float_rows<V, plane, 4, kGroups>(product, row, output, stop);
+      } else if (kRows > 6 && rest <= 6) {
+        multiply_float_rows<V, plane, 6, kGroups>(product, row, output, stop);
       } else {
         multiply_float_rows<V, plane, kRows, kGroups>(product, row, output, stop);
       }
