@@ -32,8 +32,8 @@ template <class V, Plane plane, int G>
   for (int g = 0; g < G; ++g) V::prefetch(at + g * group_bytes);
 }
 
-// *x * w + sum, for R rows. Beside what widens narrow weights for several rows no arithmetic unit is
-// left for broadcasts; else weights share one, which takes fewer loads.
+// *x * w + sum, for R rows. Beside what widens narrow weights for several rows no arithmetic unit
+// is left for broadcasts; else weights share one, which takes fewer loads.
 template <class V, Plane plane, int R>
 [[gnu::always_inline]] inline typename V::Floats multiply_add(const float* x, typename V::Floats w,
                                                               typename V::Floats sum) {

@@ -23,7 +23,8 @@ PackedSource<V, F> packed_source(const Product& product, int32_t first_output) {
 
 // R rows from `row` on times the outputs [output, + N vectors), over all columns.
 template <class V, class F, int R, int N>
-[[gnu::noinline]] void multiply_packed_tile(const Product& product, const RowsView& x, int32_t row, int32_t output) {
+[[gnu::noinline]] void multiply_packed_tile(const Product& product, const RowsView& x, int32_t row,
+                                            int32_t output) {
   const PackedSource<V, F> source = packed_source<V, F>(product, output);
   Tile<V, F, PackedSource<V, F>, R, N> tile(source, x, output % kGroupRows);
   tile.start();
@@ -207,8 +208,9 @@ struct Window {
 };
 
 template <class V, class F, int R, int N>
-[[gnu::noinline]] void multiply_panel_tile(const Product& product, const PanelScratch<V>& scratch, const RowsView& x,
-                         const Window& window, int32_t row, int32_t output) {
+[[gnu::noinline]] void multiply_panel_tile(const Product& product, const PanelScratch<V>& scratch,
+                                           const RowsView& x, const Window& window, int32_t row,
+                                           int32_t output) {
   const int32_t at = output - window.first_output;
   const PanelSource<V, F> source{scratch.panels + at / kGroupRows * PanelSource<V, F>::kBytes};
   Tile<V, F, PanelSource<V, F>, R, N> tile(source, x, output % kGroupRows);

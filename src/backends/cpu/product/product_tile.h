@@ -90,9 +90,9 @@ struct PanelSource {
   void prefetch(int, int) const {}
 };
 
-// R rows times N vectors of outputs, from output `first_row` of the group on. All of it is inlined by
-// order: a tile whose address goes to a function keeps its sums in memory, at every unit, and not in
-// registers.
+// R rows times N vectors of outputs, from output `first_row` of the group on. All of it is inlined
+// by order: a tile whose address goes to a function keeps its sums in memory, at every unit, and
+// not in registers.
 template <class V, class F, class Source, int R, int N>
 struct Tile {
   static constexpr int kSteps = F::kHalves ? 4 : 8;  // Vectors of one integer sum.
