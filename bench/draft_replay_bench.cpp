@@ -212,13 +212,14 @@ class Bench {
     return figures;
   }
 
-  // Steps of `row_count` rows, all of them right: what one takes.
+  // Steps of `row_count` rows, all of them right: what one takes; 0: a step has no so many.
   Result<double> step_seconds(const Turn& turn, int32_t row_count) {
     engine_->cache().clear();
     Lane lane(engine_);
     LaneBatch batch(engine_, true);
     CAIRN_TRY(lane.start(turn.asked));
     while (lane.wants_rows()) CAIRN_TRY(batch.step(lane));
+    if (row_count - 1 > lane.draft_count_max()) return 0;
     std::vector<std::unique_ptr<draft::Drafter>> drafters;
     drafters.push_back(
         std::make_unique<RightDrafter>(&turn.answered, turn.asked.size(), row_count - 1));
@@ -243,6 +244,7 @@ class Bench {
     double one = 0;
     for (const int32_t rows : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64}) {
       CAIRN_TRY(const double seconds, step_seconds(turn, rows));
+      if (seconds == 0) break;
       if (rows == 1) one = seconds;
       fmt::print(
           "{:3} rows {:7.1f} ms, {:6.2f} ms a row: {:5.2f} x one, at most {:5.2f} x as fast\n",

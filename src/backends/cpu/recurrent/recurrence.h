@@ -239,6 +239,12 @@ void scan_step_sizes(const cpu::ScanStepArgs& args) {
   });
 }
 
+// *a * b + c, where N vectors multiply the number: many share a broadcast.
+template <int32_t N, class L>
+[[gnu::always_inline]] inline L multiply_add(const float* a, L b, L c) {
+  return N > 2 ? fma(L(*a), b, c) : fma_of(a, b, c);
+}
+
 // Moves N vectors of the head's width on by R rows, whose sums stay in registers; each state is
 // read and stored once. `count` is that of the last vector. States that go past the caches come
 // from memory too, and are prefetched.
@@ -261,11 +267,11 @@ template <class L, int32_t R, int32_t N, StatesGo Go>
     L state[N];
     repeat<N>([&](auto i) { state[i] = load_some<L>(source + i * L::kCount, count); });
     repeat<R>([&](auto row) {
-      const L written = L(args.b[int64_t(row) * args.b_stride + n]);
-      const L read = L(args.c[int64_t(row) * args.c_stride + n]);
+      const float* written = args.b + int64_t(row) * args.b_stride + n;
+      const float* read = args.c + int64_t(row) * args.c_stride + n;
       repeat<N>([&](auto i) {
-        state[i] = fma(fed[row][i], written, state[i] * kept[row]);
-        total[row][i] = fma(state[i], read, total[row][i]);
+        state[i] = multiply_add<N>(written, fed[row][i], state[i] * kept[row]);
+        total[row][i] = multiply_add<N>(read, state[i], total[row][i]);
       });
     });
     repeat<N>([&](auto i) { store_state<Go>(target + i * L::kCount, state[i], count); });
@@ -380,24 +386,24 @@ template <class L, int32_t R, int32_t N, StatesGo Go>
   });
 }
 
-// Of many rows, as many states stay in registers as there is room beside the sums.
+// Of many rows, as many states stay in registers as there is room beside the sums. Five to eight
+// rows of wide vectors have sums that the registers do not hold all, and are still faster as few.
 template <class L, StatesGo Go>
 [[gnu::always_inline]] inline void scan_head(const cpu::ScanArgs& args) {
   constexpr int32_t kVectors = L::kRegisters >= 32 ? 4 : 2;
-  switch (args.row_count) {
-    case 1:
-      return scan_head_few<L, 1, 4, Go>(args);
-    case 2:
-      return scan_head_few<L, 2, 4, Go>(args);
-    case 3:
-      return scan_head_few<L, 3, kVectors, Go>(args);
-    case 4:
-      return scan_head_few<L, 4, kVectors, Go>(args);
-    default:
-      return for_head_columns<L, kVectors>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
-        scan_columns<L, 4, vectors, vectors == kVectors ? Go : StatesGo::home>(args, p, count);
-      });
+  if (args.row_count == 1) return scan_head_few<L, 1, 4, Go>(args);
+  if (args.row_count == 2) return scan_head_few<L, 2, 4, Go>(args);
+  if (args.row_count == 3) return scan_head_few<L, 3, kVectors, Go>(args);
+  if (args.row_count == 4) return scan_head_few<L, 4, kVectors, Go>(args);
+  if constexpr (L::kCount == 16) {
+    if (args.row_count == 5) return scan_head_few<L, 5, kVectors, Go>(args);
+    if (args.row_count == 6) return scan_head_few<L, 6, kVectors, Go>(args);
+    if (args.row_count == 7) return scan_head_few<L, 7, kVectors, Go>(args);
+    if (args.row_count == 8) return scan_head_few<L, 8, kVectors, Go>(args);
   }
+  for_head_columns<L, kVectors>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
+    scan_columns<L, 4, vectors, vectors == kVectors ? Go : StatesGo::home>(args, p, count);
+  });
 }
 
 template <class L>
