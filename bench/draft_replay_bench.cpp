@@ -219,7 +219,6 @@ class Bench {
     LaneBatch batch(engine_, true);
     CAIRN_TRY(lane.start(turn.asked));
     while (lane.wants_rows()) CAIRN_TRY(batch.step(lane));
-    if (row_count - 1 > lane.draft_count_max()) return 0;
     std::vector<std::unique_ptr<draft::Drafter>> drafters;
     drafters.push_back(
         std::make_unique<RightDrafter>(&turn.answered, turn.asked.size(), row_count - 1));
@@ -230,6 +229,7 @@ class Bench {
         std::make_unique<draft::Speculator>(std::move(drafters), engine_->size().vocabulary_count,
                                             draft::SpeculatorOptions{.is_free = true}));
     CAIRN_TRY(answer.begin());
+    if (row_count - 1 > lane.draft_count_max()) return 0;
     std::vector<double> seconds;
     while (answer.rest() >= row_count) {
       const Clock::time_point begin = Clock::now();
