@@ -212,7 +212,7 @@ class Bench {
     return figures;
   }
 
-  // Steps of `row_count` rows, all of them right: what one takes; 0: a step has no so many.
+  // Steps of `row_count` rows, all of them right: what one takes; 0 if no step can have so many.
   Result<double> step_seconds(const Turn& turn, int32_t row_count) {
     engine_->cache().clear();
     Lane lane(engine_);

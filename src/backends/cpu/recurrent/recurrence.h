@@ -239,12 +239,6 @@ void scan_step_sizes(const cpu::ScanStepArgs& args) {
   });
 }
 
-// *a * b + c, where N vectors multiply the number: many share a broadcast.
-template <int32_t N, class L>
-[[gnu::always_inline]] inline L multiply_add(const float* a, L b, L c) {
-  return N > 2 ? fma(L(*a), b, c) : fma_of(a, b, c);
-}
-
 // Moves N vectors of the head's width on by R rows, whose sums stay in registers; each state is
 // read and stored once. `count` is that of the last vector. States that go past the caches come
 // from memory too, and are prefetched.
@@ -267,11 +261,11 @@ template <class L, int32_t R, int32_t N, StatesGo Go>
     L state[N];
     repeat<N>([&](auto i) { state[i] = load_some<L>(source + i * L::kCount, count); });
     repeat<R>([&](auto row) {
-      const float* written = args.b + int64_t(row) * args.b_stride + n;
-      const float* read = args.c + int64_t(row) * args.c_stride + n;
+      const L written = L(args.b[int64_t(row) * args.b_stride + n]);
+      const L read = L(args.c[int64_t(row) * args.c_stride + n]);
       repeat<N>([&](auto i) {
-        state[i] = multiply_add<N>(written, fed[row][i], state[i] * kept[row]);
-        total[row][i] = multiply_add<N>(read, state[i], total[row][i]);
+        state[i] = fma(fed[row][i], written, state[i] * kept[row]);
+        total[row][i] = fma(state[i], read, total[row][i]);
       });
     });
     repeat<N>([&](auto i) { store_state<Go>(target + i * L::kCount, state[i], count); });
