@@ -65,7 +65,7 @@ static constexpr int64_t totals_bytes(int rows, int groups) {
 
 // Of float weights of 16 bits: columns and groups of a panel; and what one takes with the sums of
 // all rows, of which a few more are computed than there are.
-inline constexpr int kFloatPanelColumns = 256, kFloatPanelGroupsMax = 4;
+inline constexpr int kFloatPanelColumns = 1024, kFloatPanelGroupsMax = 4;
 inline constexpr size_t kFloatPanelBytes = size_t(kFloatPanelColumns + kChunkRows + kTileRows) *
                                            kFloatPanelGroupsMax * kGroupRows * sizeof(float);
 

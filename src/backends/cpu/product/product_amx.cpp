@@ -29,6 +29,25 @@ struct Ring {
   alignas(64) int32_t sums[kRing][kPassRows * kGroupRows];
 };
 
+// Sums are less than 2^22: as the last bits of 1.5 * 2^23 they are exact, and a subtraction makes
+// f32 of them. While tiles run, one of the two units that convert and multiply is closed, both that
+// add are open. With offsets, where multiplications wait anyway, nothing is gained.
+template <class F>
+constexpr bool starts_as_float() {
+  return !F::kOffsets;
+}
+constexpr float kFloatStart = 12582912.0f;
+// What a tile's sums start at then: the bits of kFloatStart.
+struct StartTile {
+  alignas(64) int32_t sums[kPassRows * kGroupRows];
+};
+constexpr StartTile make_start_tile() {
+  StartTile tile{};
+  for (int32_t& sum : tile.sums) sum = 0x4b400000;
+  return tile;
+}
+constexpr StartTile start_tile = make_start_tile();
+
 // R rows times one panel; the x are of R rows and of the panel's columns.
 template <class F, int R>
 struct TilePass {
@@ -47,7 +66,11 @@ struct TilePass {
     const int unit = step / F::kHalfCount;
     tiles.template load<kRight>(from + unit * 512 + kHalf * 256, 64);
     tiles.template load<kLeft>(x.q + unit * 32 + kHalf * 16, cpu::kPanelUnits * 32);
-    tiles.template zero<kSlot>();
+    if constexpr (starts_as_float<F>()) {
+      tiles.template load<kSlot>(start_tile.sums, 64);
+    } else {
+      tiles.template zero<kSlot>();
+    }
     tiles.template dot<kSlot, kLeft, kRight>();
   }
   template <int kSlot>
@@ -55,13 +78,9 @@ struct TilePass {
     tiles.template store<kSlot>(ring.sums[kSlot]);
   }
 
-  // Sums are less than 2^22, so that as the last bits of 1.5 * 2^23 they are exact. While tiles
-  // run, one of the two units that convert and multiply is closed, both that add are open. With
-  // offsets, where multiplications wait anyway, nothing is gained.
-  [[gnu::always_inline]] static V::Floats small_to_floats(V::Ints sums) {
-    if constexpr (F::kOffsets) return V::to_floats(sums);
-    const __m512i shifted = _mm512_add_epi32(sums, _mm512_set1_epi32(0x4b400000));
-    return _mm512_sub_ps(_mm512_castsi512_ps(shifted), _mm512_set1_ps(12582912.0f));
+  [[gnu::always_inline]] static V::Floats to_floats(V::Ints sums) {
+    if constexpr (!starts_as_float<F>()) return V::to_floats(sums);
+    return _mm512_sub_ps(_mm512_castsi512_ps(sums), _mm512_set1_ps(kFloatStart));
   }
 
   template <int kSlot>
@@ -75,7 +94,7 @@ struct TilePass {
     for (int row = 0; row < R; ++row) {
       const V::Floats s = V::broadcast(scales[row * cpu::kPanelUnits]);
       const auto* isum = reinterpret_cast<const uint8_t*>(ring.sums[kSlot] + row * kGroupRows);
-      acc[row] = V::fma(small_to_floats(V::load(isum)), V::mul(w.scale, s), acc[row]);
+      acc[row] = V::fma(to_floats(V::load(isum)), V::mul(w.scale, s), acc[row]);
       if constexpr (F::kOffsets) {
         const V::Floats xsum = V::broadcast(sums[row * cpu::kPanelUnits]);
         acc[row] = V::fma(xsum, V::mul(w.offset, s), acc[row]);
@@ -186,11 +205,16 @@ void multiply_by_tiles(const Product& product) {
       });
 }
 
+// Up to so many rows multiply packed weights, by AVX-512, sooner than panels by tiles: up to as many
+// as it takes with two scales a unit.
+constexpr int32_t kVectorRows = 24, kVectorRowsOfHalves = cpu::kDirectRowsMax;
+
 // Twice as many sums with offsets keep the vectors so busy that tiles only hold them up (measured:
 // Q2_K, 119 to 139 billion products a second).
 template <class F>
-constexpr bool is_faster_by_tiles() {
-  return !(F::kHalves && F::kOffsets);
+constexpr bool is_faster_by_tiles(int32_t row_count) {
+  if (F::kHalves && F::kOffsets) return false;
+  return row_count > (F::kHalves ? kVectorRowsOfHalves : kVectorRows);
 }
 
 // The kernels of AVX-512 take fewer rows at a time.
@@ -207,11 +231,11 @@ void multiply(const Product& product) {
   const cpu::PackedForm& form = product.weight->form;
   bool is_done = false;
   const bool is_left = cpu::is_float(form.plane) || product.weight->by_vectors;
-  if (!is_left && product.row_count > cpu::kDirectRows) {
+  if (!is_left && product.row_count > kVectorRows) {
     cpu::visit_form(form, [&]<class F>(F) {
-      if constexpr (is_faster_by_tiles<F>()) {
-        multiply_by_tiles<F>(product);
-        is_done = true;
+      if constexpr (is_faster_by_tiles<F>(V::kChunkRows)) {
+        is_done = is_faster_by_tiles<F>(product.row_count);
+        if (is_done) multiply_by_tiles<F>(product);
       }
     });
   }
@@ -226,6 +250,7 @@ void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* 
 
 constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply,
                                                   .quantize = quantize,
+                                                  .direct_rows = kVectorRows,
                                                   .chunk_rows = V::kChunkRows,
                                                   .panel_groups = V::kPanels,
                                                   .scratch_bytes = Scratch::kBytesMax};

@@ -87,6 +87,8 @@ inline constexpr int kFloatPanelRowsMin = 64;
 // is read once for as many products.
 inline constexpr int kFloatPanelTileRows = 6;
 static_assert(kFloatPanelTileRows <= kTileRows);  // Room for sums past the last row.
+// A panel lies in the second cache: so many columns ahead its lines are asked into the first.
+inline constexpr int kFloatPanelAhead = 8;
 template <class V>
 inline constexpr int kFloatPanelGroups = V::kLanes == kGroupRows ? kFloatPanelGroupsMax : 1;
 
@@ -130,7 +132,13 @@ void multiply_float_panel(const Product& product, const FloatPanel& panel, int32
   for (int32_t k = 0; k < panel.count; ++k, weights += N * V::kLanes) {
     typename V::Floats w[N];
 #pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) w[n] = V::load(weights + n * V::kLanes);
+    for (int n = 0; n < N; ++n) {
+      w[n] = V::load(weights + n * V::kLanes);
+      constexpr int kLineFloats = 64 / sizeof(float);
+      if (n * V::kLanes % kLineFloats == 0) {
+        __builtin_prefetch(weights + (kFloatPanelAhead * N + n) * V::kLanes);
+      }
+    }
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const typename V::Floats value = V::broadcast(x[r][k]);

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int32_t kGroups = 2, kRows = 21;
+constexpr int32_t kGroups = 2, kRows = 53;
 
 struct alignas(64) Line {
   uint8_t bytes[64];
