@@ -16,6 +16,7 @@ namespace cairn {
 
 inline constexpr int32_t kAttentionBlock = 256;  // Positions of a block of keys (docs/numerics.md).
 inline constexpr int32_t kLogPageTokens = 8;     // Consecutive tokens of a page of the log.
+inline constexpr int32_t kReplayRowsMax = 64;    // Of the log that a plan replays at a time.
 // In a page table: these positions are not kept.
 inline constexpr PageId kNoPage = PageId(-1);
 

@@ -162,8 +162,8 @@ bool Runner::add_pieces(std::span<memory::Replay> replays) {
         first == nullptr || replay.variant().computation == first->variant().computation;
     if (!fits) continue;
     const int32_t piece_rows = replay.piece_row_count(piece);
-    if (first != nullptr && row_count + piece_rows > row_count_max()) continue;
-    CHECK(piece_rows <= row_count_max());
+    if (first != nullptr && row_count + piece_rows > replay_rows_max()) continue;
+    CHECK(piece_rows <= replay_rows_max());
     no_tokens_.resize(size_t(piece_rows));  // Within what was reserved.
     add_slice(replay.slice(piece++, row_count), no_tokens_);
     row_count += piece_rows;

@@ -62,13 +62,14 @@ class Runner {
 
   // Computes all pieces of replays, those of several sequences side by side: afterwards they can be
   // committed. There are no logits then.
-  // REQUIRES: a piece has at most row_count_max() rows; its variant's plans are here.
+  // REQUIRES: a piece has at most replay_rows_max() rows; its variant's plans are here.
   void replay(std::span<memory::Replay> replays);
 
   // The number of computations so far; outputs belong to the last one.
   int64_t run_count() const { return run_count_; }
 
   int32_t row_count_max() const { return plans().step.row_count_max; }
+  int32_t replay_rows_max() const { return plans().replay.row_count_max; }
   int32_t output_count_max() const { return plans().step.output_count_max; }
   int32_t variant_count() const { return int32_t(plans_.size()); }
   size_t plan_bytes() const;  // Of all recorded plans; outside of the memory's budget.

@@ -103,7 +103,7 @@ Result<size_t> Stepper::replay(std::span<const StepItem> items, StepReport& repo
   for (const StepItem& item : items) {
     if (memory_->needs_replay(*item.sequence)) {
       Result<memory::Replay> begun =
-          cache_->begin_replay(*item.sequence, runner_->row_count_max(), item.spares_shares);
+          cache_->begin_replay(*item.sequence, runner_->replay_rows_max(), item.spares_shares);
       if (!begun) {
         status = std::move(begun).error();
         break;

@@ -186,7 +186,7 @@ class Program {
   Status wake(memory::Sequence& sequence) {
     if (!memory().needs_replay(sequence)) return Ok{};
     CAIRN_TRY(memory::Replay replay,
-              memory().begin_replay(sequence, engine_.runner().row_count_max()));
+              memory().begin_replay(sequence, engine_.runner().replay_rows_max()));
     row_->recurrence_steps += replay.row_count();
     engine_.runner().replay({&replay, 1});
     replay.commit();
