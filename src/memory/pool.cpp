@@ -97,9 +97,13 @@ void Pool::give_back(PageId block) {
   backing_.reduce_slack(kSlackBytes + held_bytes / 8);
 }
 
-void Pool::keep_warm(int32_t count) {
+void Pool::keep(int32_t count) {
   kept_count_ = count;
   set_warm_max(warm_max_);
+}
+
+void Pool::keep_cleared(int32_t count) {
+  keep(count);
   std::vector<PageId> cleared;
   while (int32_t(cleared.size()) < count) {
     const PageId block = take();

@@ -61,9 +61,10 @@ class Pool {
   size_t slack_bytes() const { return backing_.slack_bytes(); }
   void reduce_slack(size_t bytes_left) { backing_.reduce_slack(bytes_left); }
 
-  // Keeps so many blocks warm from now on even where none is used, and clears them now as far as
-  // there is room.
-  void keep_warm(int32_t count);
+  // So many blocks, once used, stay warm from now on even where none is used.
+  void keep(int32_t count);
+  // The same, and clears them now as far as there is room.
+  void keep_cleared(int32_t count);
   // Up to so many free blocks stay warm from now on, and never fewer than the pool was made for.
   void set_warm_max(int32_t count);
   int32_t warm_max() const { return warm_max_; }

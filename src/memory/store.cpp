@@ -184,7 +184,9 @@ void Store::trim_to_kept() {
 }
 
 void Store::keep_states_warm(int32_t count) {
-  if (has_states()) pool(layout_.recurrent_group).keep_warm(count);
+  if (!has_states()) return;
+  pool(layout_.recurrent_group).keep_cleared(count);
+  if (has_log()) pool(layout_.log_group).keep(options_.log_tokens_max / kLogPageTokens + 1);
 }
 
 void Store::expect_states(int32_t count) {

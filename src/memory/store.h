@@ -83,7 +83,7 @@ class Store {
   void trim();
   void trim_to_kept();
   // Keeps so many states ready even where no sequence is open, as large ones take long to be
-  // cleared. They give way where room is needed.
+  // cleared, and the log of one sequence once it is there. They give way where room is needed.
   void keep_states_warm(int32_t count);
   // A step takes a state for each of so many sequences before it lets go of one: as many stay warm
   // while steps are that wide, so that none is cleared by the system anew.
