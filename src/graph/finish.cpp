@@ -64,8 +64,8 @@ Plans Graph::finish(Tensor logits, const Limits& limits) && {
   if (hidden_.exists())
     plans.head =
         make_plan(ops_of_head(ops_, hidden_), values_, outputs, head_limits, options_.alignment);
-  // The layers of a replay do not wait for each other, so that the values of all of them live at the
-  // same time: few rows keep them within the workspace of a step.
+  // The layers of a replay do not wait for each other, so that the values of all of them live at
+  // the same time: few rows keep them within the workspace of a step.
   const Limits replay_limits{.row_count_max = std::min(limits.row_count_max, kReplayRowsMax),
                              .output_count_max = 0};
   plans.replay =

@@ -22,13 +22,14 @@ int32_t block_count_max(const GroupSpec& group, size_t budget_bytes) {
 constexpr int32_t kNarrowSteps = 64;
 
 // A step of the log costs nothing to keep until its bytes come near those of a state; half of that
-// leaves the states the larger part. Few bytes make a short log, and none takes more than one plan.
+// leaves the states the larger part. Few bytes make a short log, and one plan replays all of it.
 int32_t chosen_log_step(const Layout& layout) {
   if (layout.log_group < 0) return 0;
   const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
   const size_t token_bytes =
       std::max<size_t>(layout.groups[size_t(layout.log_group)].block_bytes / kLogPageTokens, 1);
-  const size_t step = std::clamp<size_t>(state_bytes / token_bytes / 2, kLogPageTokens, kReplayRowsMax);
+  const size_t least = kLogPageTokens, most = kReplayRowsMax;
+  const size_t step = std::clamp(state_bytes / token_bytes / 2, least, most);
   return int32_t(step) / kLogPageTokens * kLogPageTokens;
 }
 

@@ -185,6 +185,9 @@ TEST(DecodeTime, KnowsFromPromptsHowCheapRowsCanBe) {
   EXPECT_NEAR(time.seconds(1, 7, 0.002), 0.026, 1e-9);
   EXPECT_NEAR(time.seconds(1, 3, 0.002), 0.010 + 2 * 0.002 / 3, 1e-9);
   EXPECT_EQ(time.seconds(1, 20, 0.002), 0);
+  // A prompt that was short, or held up, says that rows are dear: more than a quarter of a plain
+  // step is not believed, or more of them would never be tried.
+  EXPECT_EQ(time.seconds(1, 7, 0.009), time.seconds(1, 7, 0.0025));
 }
 
 // A step that was held up is no measure of those with fewer rows, nor, while it is the only one, of

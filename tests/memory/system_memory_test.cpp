@@ -270,6 +270,32 @@ TEST(SystemMemory, TwoStatesStayWarm) {
   EXPECT_EQ(memory->usage().warm_bytes, 0u);
 }
 
+// Nor does the log of one: clearing its pages takes the system as long as a model takes for tokens.
+TEST(SystemMemory, TheLogOfASequenceStaysWarm) {
+  const std::vector<std::vector<State>> layers(1, {State::recurrent({int64_t(1) << 20})});
+  HostMemory device;
+  Layout layout = Layout::make(layers, toy::kToyFormat, KvType::f16, KvType::f16);
+  layout.add_log(std::array<int32_t, 1>{1 << 16});  // 2 MiB a page.
+  const auto memory =
+      Memory::create(std::move(layout),
+                     {.budget_bytes = 200 * kMiB, .context_tokens_max = 4096, .log_step = 16},
+                     device)
+          .value();
+  memory->keep_states_warm(2);
+  const size_t states_bytes = memory->usage().warm_bytes;
+  EXPECT_EQ(states_bytes, 8 * kMiB);
+  const size_t page_bytes = 2 * kMiB, log_bytes = (32 / kLogPageTokens + 1) * page_bytes;
+  for (int32_t round = 0; round < 2; ++round) {
+    Sequence sequence = memory->new_sequence();
+    for (int32_t step = 0; step < 100; ++step) append(*memory, sequence, 1, false);
+    EXPECT_LE(memory->usage().log_bytes, log_bytes);
+    memory->close(sequence);
+    EXPECT_EQ(memory->usage().warm_bytes, states_bytes + log_bytes);
+  }
+  memory->trim();
+  EXPECT_EQ(memory->usage().warm_bytes, 0u);
+}
+
 // Sequences that step together take a state each before one is let go: none of them comes from the
 // system anew. When steps have been narrower for a while, what they no longer take goes back to it.
 TEST(SystemMemory, AWideStepFindsItsStatesWarm) {

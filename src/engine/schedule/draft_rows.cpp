@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kStale = 256;    // Steps after which a number of rows is tried again.
 constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least;
-constexpr double kRowCostMost = 0.25;  // and at most, while a step or two told of it.
+constexpr double kRowCostMost = 0.25;  // and at most, while prompts, or a step or two, told of it.
 // A step that took longer than so many of its like was held up by the machine, as it would have
 // been without drafts: they are not charged for that.
 constexpr double kHeldUp = 1.5;
@@ -72,7 +72,8 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) 
   if (table.drafted[0].count == 0 || wanted > kDraftedMax) return 0;
   // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
   // little of the next.
-  const double least = row_seconds > 0 ? row_seconds : kRowCost * known[0];
+  const double least = row_seconds > 0 ? std::min(row_seconds, kRowCostMost * known[0])
+                                       : kRowCost * known[0];
   double slope = least;
   size_t last = 0;
   for (size_t row = 1; row <= kDraftedMax && last < wanted; ++row) {

@@ -205,8 +205,8 @@ void multiply_by_tiles(const Product& product) {
       });
 }
 
-// Up to so many rows multiply packed weights, by AVX-512, sooner than panels by tiles: up to as many
-// as it takes with two scales a unit.
+// Up to so many rows AVX-512 multiplies packed weights sooner than tiles multiply panels: measured,
+// and with two scales a unit up to as many as it takes.
 constexpr int32_t kVectorRows = 24, kVectorRowsOfHalves = cpu::kDirectRowsMax;
 
 // Twice as many sums with offsets keep the vectors so busy that tiles only hold them up (measured:
