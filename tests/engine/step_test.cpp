@@ -32,11 +32,12 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 // Full attention, windows, and recurrence of two kinds.
 class StepTest : public test::SmallPagesTest<std::string> {
  protected:
-  std::unique_ptr<Engine> open(int32_t row_count_max, size_t budget = size_t(64) << 20) {
+  std::unique_ptr<Engine> open(int32_t row_count_max, size_t budget = size_t(64) << 20,
+                               int32_t log_step = 16) {
     EngineOptions options = golden_options(KvType::f16);
     options.row_count_max = row_count_max;
     options.memory_budget = budget;
-    options.log_step = 16;
+    options.log_step = log_step;
     return load_engine(golden_path(GetParam(), ".gguf"), options);
   }
 
@@ -132,6 +133,36 @@ TEST_P(StepTest, DraftsReplayOnlyWhatWasAccepted) {
   const Tokens last = random_tokens(99, 1);
   text.push_back(last[0]);
   EXPECT_TRUE(same_bits(append(*engine, sequence, last), alone(*engine, text)));
+}
+
+// A replay's plan has fewer rows than a step's: a longer replay is computed in pieces.
+TEST_P(StepTest, ALongReplayIsComputedInPieces) {
+  const auto engine = open(160, size_t(64) << 20, 160);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_LE(engine->runner().replay_rows_max(), kReplayRowsMax);
+  const bool is_recurrent = engine->memory().layout().recurrent_group >= 0;
+  for (const int32_t accepted : {kReplayRowsMax, kReplayRowsMax + 1, 2 * kReplayRowsMax + 7}) {
+    memory::Sequence sequence = engine->memory().new_sequence();
+    Tokens text = random_tokens(1, 20);
+    append(*engine, sequence, text);
+    const Tokens draft = random_tokens(uint32_t(accepted), accepted + 3);
+    text.insert(text.end(), draft.begin(), draft.begin() + accepted);
+    const StepItem item{.sequence = &sequence, .tokens = draft};
+    ASSERT_TRUE(engine->step({&item, 1}, [&](size_t, const StepOutputs&) { return accepted; }));
+    const Tokens last = random_tokens(99, 1);
+    text.push_back(last[0]);
+    const int32_t output = 0;
+    const StepItem one{.sequence = &sequence, .tokens = last, .outputs = {&output, 1}};
+    std::vector<float> found;
+    Result<StepReport> report = engine->step({&one, 1}, [&](size_t, const StepOutputs& outputs) {
+      const std::span<const float> logits = outputs.logits(0);
+      found.assign(logits.begin(), logits.end());
+      return 1;
+    });
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->replayed_rows, is_recurrent ? accepted : 0);
+    EXPECT_TRUE(same_bits(found, alone(*engine, text))) << accepted;
+  }
 }
 
 // Suspended sequences come back together; what is not accepted leaves no trace.
