@@ -185,7 +185,9 @@ class Moments:
         with cairn.Model(str(ROOT / "assets/nano.gguf")) as model, cairn.Engine(
                 model, threads=1, memory="64MiB") as engine:
             self.engine = engine
-            self.one = engine.session(sampling=cairn.Sampling(temperature=0, max_tokens=64))
+            # Whether drafts are checked, and what their states hold, depends on the time of steps.
+            self.one = engine.session(
+                sampling=cairn.Sampling(temperature=0, max_tokens=64, draft="off"))
             self.other, self.mark = None, None
             told = [{"role": "user", "content": "My name is Ada. My dog is called Rex."}]
             plan = self.one.chat(told)
