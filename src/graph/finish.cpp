@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "device/op_fields.h"
+#include "device/step.h"
 #include "graph/graph.h"
 #include "graph/reference.h"
 #include "graph/replay.h"

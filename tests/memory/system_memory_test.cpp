@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 
@@ -270,7 +271,8 @@ TEST(SystemMemory, TwoStatesStayWarm) {
   EXPECT_EQ(memory->usage().warm_bytes, 0u);
 }
 
-// Nor does the log of one: clearing its pages takes the system as long as a model takes for tokens.
+// Once there was a log, the pages of one sequence's stay: the system takes as long to clear them as
+// a model takes for some tokens.
 TEST(SystemMemory, TheLogOfASequenceStaysWarm) {
   const std::vector<std::vector<State>> layers(1, {State::recurrent({int64_t(1) << 20})});
   HostMemory device;

@@ -36,14 +36,14 @@ template <class F>
 constexpr bool starts_as_float() {
   return !F::kOffsets;
 }
-constexpr float kFloatStart = 12582912.0f;
+constexpr float kFloatStart = 12582912.0f;  // 1.5 * 2^23
 // What a tile's sums start at then: the bits of kFloatStart.
 struct StartTile {
   alignas(64) int32_t sums[kPassRows * kGroupRows];
 };
 constexpr StartTile make_start_tile() {
   StartTile tile{};
-  for (int32_t& sum : tile.sums) sum = 0x4b400000;
+  for (int32_t& sum : tile.sums) sum = __builtin_bit_cast(int32_t, kFloatStart);
   return tile;
 }
 constexpr StartTile start_tile = make_start_tile();
