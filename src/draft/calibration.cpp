@@ -12,8 +12,8 @@ namespace {
 
 // Upper ends of the claimed chances that share a cell; close where a small difference decides
 // whether a row is worth its time, at both ends.
-constexpr std::array<float, 12> kChanceEnds = {.02f, .05f, .1f, .2f, .3f,  .45f,
-                                               .6f,  .7f,  .8f, .9f, .95f, .98f};
+constexpr std::array<float, 14> kChanceEnds = {.02f, .05f, .1f, .2f,  .3f,  .45f,  .6f,
+                                               .7f,  .8f,  .9f, .95f, .97f, .985f, .993f};
 // No rate is certain: one success in so many is always possible, and one failure.
 constexpr float kLeast = 0.002f;
 // Of the lead that one rate has, what is left after another token; and how large it can become:

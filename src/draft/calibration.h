@@ -37,7 +37,7 @@ class Calibration {
 
  private:
   static constexpr size_t kDepths = 8;
-  static constexpr size_t kChances = 13;
+  static constexpr size_t kChances = 15;
   struct Rate {
     float right = 0;
     float total = 0;  // 0: nothing was counted.

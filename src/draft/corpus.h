@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/ids.h"
+#include "draft/match_chances.h"
 #include "draft/recycle_table.h"
 #include "draft/text_index.h"
 
@@ -42,10 +43,11 @@ class Corpus {
 // What drafts of one tenant are made from.
 struct Knowledge {
   explicit Knowledge(size_t corpus_bytes) : said(corpus_bytes) {}
-  size_t bytes() const { return said.bytes() + successors.bytes(); }
+  size_t bytes() const { return said.bytes() + successors.bytes() + sizeof(chances); }
 
   Corpus said;
   RecycleTable successors;
+  MatchChances chances;
 };
 
 // The knowledge of all tenants, within a budget. Who is used least recently loses it.

@@ -20,11 +20,6 @@ constexpr size_t kAnswered = 128;
 // A text that still has its last tokens was not rewound.
 constexpr size_t kCompared = 16;
 
-// Where the next token differs between the longest match and a shorter one, it is less likely. So
-// many shorter ones are asked.
-constexpr int32_t kShorterMatches = 2;
-constexpr float kContradicted = 0.6f;
-
 // A chain ends where nobody would check it.
 constexpr float kReachLeast = 0.01f;
 
@@ -45,7 +40,24 @@ bool add(Token token, float chance, float& reach, Draft& draft) {
 }  // namespace
 
 LookupDrafter::LookupDrafter(Options options)
-    : options_(std::move(options)), own_(options_.own_bytes) {}
+    : options_(std::move(options)), own_(options_.own_bytes) {
+  if (options_.knowledge == nullptr) own_chances_ = std::make_unique<MatchChances>();
+}
+
+MatchChances& LookupDrafter::chances() {
+  return own_chances_ != nullptr ? *own_chances_ : options_.knowledge->chances;
+}
+
+// Of the last draft, up to its first wrong token.
+void LookupDrafter::learn(std::span<const Token> text) {
+  for (const MatchChances::Evidence& evidence : drafted_) {
+    if (drafted_begin_ >= text.size()) break;
+    const bool is_right = text[drafted_begin_++] == evidence.token;
+    chances().learn(evidence, is_right);
+    if (!is_right) break;
+  }
+  drafted_.clear();
+}
 
 size_t LookupDrafter::kept_count(std::span<const Token> text) const {
   const std::span<const Token> known(text_);
@@ -67,6 +79,7 @@ void LookupDrafter::rewind(size_t count) {
   own_cursor_ = {};
   corpus_cursor_ = {};
   copied_.clear();
+  drafted_.clear();
   if (count == 0) return;
   own_.follow(own_cursor_, text_, count);
   // What comes now is another text; matches run into it from some tokens before.
@@ -130,18 +143,6 @@ LookupDrafter::Source LookupDrafter::longest(const View& view, size_t followed_b
   return source;
 }
 
-float LookupDrafter::first_chance(const Source& source, Token token, const Draft& draft) {
-  float chance = match_chance(source.match.length);
-  SuffixAutomaton::Cursor shorter = source.match.at;
-  for (int32_t asked = 0; asked < kShorterMatches; ++asked) {
-    shorter = source.match.automaton->shorter(shorter);
-    const int64_t begin = shorter.length < kMatchLeast ? -1 : source.begin(shorter);
-    if (begin < 0) break;
-    if (source.token_at(size_t(begin), draft) != token) chance *= kContradicted;
-  }
-  return chance;
-}
-
 void LookupDrafter::remember(const Source& source, size_t begin) {
   copied_.clear();
   place_ = TextPlace(0, source.match.length);
@@ -163,10 +164,30 @@ void LookupDrafter::go_on(int32_t count_max, Draft& draft) const {
   }
 }
 
+void LookupDrafter::copy(const View& view, const Source& source, size_t begin, Draft& draft) {
+  const SuffixAutomaton& automaton = *source.match.automaton;
+  SuffixAutomaton::Cursor at = source.match.at;
+  MatchChances::Evidence evidence{.length = source.match.length, .before = view.text.back()};
+  drafted_begin_ = view.text.size();
+  float reach = 1;
+  for (int32_t i = 0; i < std::min(view.count_max, kCountMax); ++i) {
+    evidence.token = source.token_at(begin + size_t(i), draft);
+    if (evidence.token == SuffixAutomaton::kNoToken) return;
+    // Behind the index's end nothing is known.
+    evidence.is_ambiguous = at.length >= evidence.length && automaton.is_ambiguous(at);
+    if (!add(evidence.token, chances().chance(evidence), reach, draft)) return;
+    drafted_.push_back(evidence);
+    automaton.advance(at, evidence.token);
+    evidence.before = evidence.token;
+    ++evidence.length;
+  }
+}
+
 void LookupDrafter::propose(const View& view, Draft& draft) {
   const int32_t count_max = std::min(view.count_max, kCountMax);
   const size_t followed_before = text_.size();
   follow(view.text);
+  learn(view.text);
   is_reading_ = text_.size() > followed_before + kAnswered;
   Source source = longest(view, followed_before);
   // Where the match ends its text, a shorter one may not.
@@ -175,20 +196,12 @@ void LookupDrafter::propose(const View& view, Draft& draft) {
     source.match.at = source.match.automaton->shorter(source.match.at);
     source.match.length = source.match.at.length;
   }
-  const bool is_copy = begin >= 0 && source.match.length >= kCopied;
-  if (is_copy) remember(source, size_t(begin));
-  const float match_first = begin < 0 ? 0 : match_chance(source.match.length);
-  if (!is_copy && is_in_step() && place_.chance(0) > match_first) return go_on(count_max, draft);
-  if (begin < 0) return;
-
-  float reach = 1;
-  for (int32_t i = 0; i < count_max; ++i) {
-    const Token token = source.token_at(size_t(begin + i), draft);
-    if (token == SuffixAutomaton::kNoToken) return;
-    const float chance =
-        i == 0 ? first_chance(source, token, draft) : match_chance(source.match.length + i);
-    if (!add(token, chance, reach, draft)) return;
+  if (begin >= 0 && source.match.length >= kCopied) {
+    remember(source, size_t(begin));
+  } else if (is_in_step() && (begin < 0 || place_.chance(0) > match_chance(source.match.length))) {
+    return go_on(count_max, draft);
   }
+  if (begin >= 0) copy(view, source, size_t(begin), draft);
 }
 
 }  // namespace cairn::draft

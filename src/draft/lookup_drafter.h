@@ -10,6 +10,7 @@
 
 #include "draft/corpus.h"
 #include "draft/draft.h"
+#include "draft/match_chances.h"
 #include "draft/text_index.h"
 #include "draft/text_place.h"
 
@@ -21,7 +22,7 @@ class LookupDrafter : public Drafter {
 
   struct Options {
     // What the tenant's conversations said; null: the text alone.
-    std::shared_ptr<const Knowledge> knowledge;
+    std::shared_ptr<Knowledge> knowledge;
     // So many first tokens of the text are part of it (the turns before, as they were appended):
     // the text's own index begins where they end.
     size_t known_count = 0;
@@ -46,10 +47,13 @@ class LookupDrafter : public Drafter {
     Token token_at(size_t place, const Draft& draft) const;
   };
   Source longest(const View& view, size_t followed_before);
-  static float first_chance(const Source& source, Token token, const Draft& draft);
   void remember(const Source& source, size_t begin);
   bool is_in_step() const;
   void go_on(int32_t count_max, Draft& draft) const;
+  // The tokens behind the match, from this place of its index on.
+  void copy(const View& view, const Source& source, size_t begin, Draft& draft);
+  MatchChances& chances();
+  void learn(std::span<const Token> text);
 
   Options options_;
   TextIndex::Cursor corpus_cursor_;
@@ -66,6 +70,11 @@ class LookupDrafter : public Drafter {
   // end a copy.
   std::vector<Token> copied_;
   TextPlace place_;
+
+  // What was drafted behind a match, to learn from what comes.
+  std::vector<MatchChances::Evidence> drafted_;
+  size_t drafted_begin_ = 0;                   // In the real text.
+  std::unique_ptr<MatchChances> own_chances_;  // Without knowledge.
 };
 
 }  // namespace cairn::draft

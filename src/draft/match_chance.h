@@ -1,5 +1,5 @@
-// How likely the token behind a match is what follows this time too, by the match's length: what
-// drafters claim before anything is known; the speculator calibrates it. Thread rule: none.
+// How likely a copy goes on, by the number of tokens that it was right of: what drafters claim of a
+// text that is followed; the speculator calibrates it. Thread rule: none.
 #pragma once
 
 #include <algorithm>

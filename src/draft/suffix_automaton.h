@@ -34,6 +34,10 @@ class SuffixAutomaton {
   void advance(Cursor& cursor, Token token) const;
   // The shorter match that occurs at more places; of length 0 at last.
   Cursor shorter(Cursor cursor) const;
+  // Different tokens followed the match.
+  bool is_ambiguous(Cursor cursor) const {
+    return states_[size_t(cursor.state)].more != kNoToken;
+  }
   // Behind an occurrence of the match: an index of tokens(), perhaps their end. A late one, mostly
   // the last.
   size_t end_of(Cursor cursor) const { return size_t(states_[size_t(cursor.state)].end); }
