@@ -18,28 +18,23 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "base/machine/machine_memory.h"
 #include "bench/figures.h"
+#include "bench/transcript.h"
 #include "engine/drafted_answer.h"
 #include "engine/engine.h"
 #include "engine/lane_batch.h"
 #include "engine/model_text.h"
-#include "json/value.h"
 #include "sample/sampler.h"
 #include "session/drafts/drafting.h"
-#include "tokenize/tokenizer.h"
 
 namespace {
 
 using namespace cairn;
+using bench::Turn;
 using Tokens = std::vector<Token>;
 using Clock = std::chrono::steady_clock;
 
-struct Turn {
-  Tokens asked, answered;
-  std::string schema;  // Of the answer; empty: it may be anything.
-};
 using Turns = std::vector<Turn>;
 
 // Of all answers of a scenario.
@@ -292,25 +287,6 @@ struct Arguments {
   int32_t rounds = 3, thread_count = 0;
 };
 
-// The model sees who speaks, as templates have it.
-Result<Turns> read_turns(const std::string& path, const tokenize::Tokenizer& tokenizer) {
-  CAIRN_TRY(const std::string text, read_file(path, 64 << 20));
-  CAIRN_TRY(const json::Value transcript, json::read_value(path, text, {}));
-  Turns turns;
-  const json::Value* const list = transcript.find("turns");
-  CHECK(list != nullptr);
-  for (const json::Value& turn : list->items()) {
-    const std::string asked =
-        fmt::format("\nUser: {}\nAssistant: ", turn.text_at("asked").value_or(""));
-    const json::Value* const schema = turn.find("schema");
-    turns.push_back(
-        {.asked = tokenizer.encode(asked, {.goes_on = !turns.empty()}),
-         .answered = tokenizer.encode(turn.text_at("answered").value_or(""), {.goes_on = true}),
-         .schema = schema == nullptr ? std::string() : json::to_text(*schema)});
-  }
-  return turns;
-}
-
 // A text that the answer repeats, but for one token of `every`; 0: all of it.
 Turns repeating(const Turns& turns, size_t count, uint32_t every) {
   Turn turn;
@@ -331,7 +307,7 @@ Turns repeating(const Turns& turns, size_t count, uint32_t every) {
 Status measure(const Arguments& arguments) {
   CAIRN_TRY(gguf::File vocabulary_file, gguf::File::open(arguments.vocabulary));
   CAIRN_TRY(const std::unique_ptr<ModelText> text, ModelText::load(vocabulary_file));
-  CAIRN_TRY(const Turns turns, read_turns(arguments.transcript, *text->tokenizer()));
+  CAIRN_TRY(const Turns turns, bench::read_turns(arguments.transcript, *text->tokenizer()));
   CAIRN_TRY(gguf::File file, gguf::File::open(arguments.model));
   EngineOptions options{.thread_count = arguments.thread_count};
   CAIRN_TRY(const std::unique_ptr<Engine> engine, Engine::load(std::move(file), options));

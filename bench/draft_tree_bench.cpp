@@ -19,35 +19,22 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
+#include "bench/transcript.h"
 #include "engine/engine.h"
 #include "engine/model_text.h"
-#include "json/value.h"
-#include "tokenize/tokenizer.h"
 
 namespace {
 
 using namespace cairn;
+using bench::read_turns;
+using bench::StepCurve;
+using bench::Turn;
 using Tokens = std::vector<Token>;
-
-// What steps take: of so many rows, in parts of one of a single row; straight lines between.
-struct Curve {
-  const char* name;
-  std::vector<std::pair<double, double>> points;
-
-  double at(size_t rows) const {
-    size_t i = 1;
-    while (i + 1 < points.size() && points[i].first < double(rows)) ++i;
-    const auto [x0, y0] = points[i - 1];
-    const auto [x1, y1] = points[i];
-    return (y0 + (y1 - y0) * (double(rows) - x0) / (x1 - x0)) / points.front().second;
-  }
-};
 
 // docs/speculation.md: Llama 1B Q4_0 on two cores; and what kernels are meant to reach there.
 const std::array kCurves = {
-    Curve{"measured", {{1, 17}, {4, 22}, {6, 30}, {8, 45}, {12, 62}, {16, 74}, {24, 113}}},
-    Curve{"goal", {{1, 1}, {2, 1.05}, {4, 1.08}, {8, 1.33}, {16, 2}, {32, 4}}},
+    StepCurve{"measured", {{1, 17}, {4, 22}, {6, 30}, {8, 45}, {12, 62}, {16, 74}, {24, 113}}},
+    StepCurve{"goal", {{1, 1}, {2, 1.05}, {4, 1.08}, {8, 1.33}, {16, 2}, {32, 4}}},
 };
 constexpr size_t kNodesMost = 16;
 
@@ -93,7 +80,7 @@ struct Figures {
 // How many of the nodes, which descend by reach, make a token cheapest. `cost`: of what the drafts
 // themselves take.
 template <class Cost>
-size_t best_count(const std::vector<Node>& nodes, const Curve& curve, Cost cost) {
+size_t best_count(const std::vector<Node>& nodes, const StepCurve& curve, Cost cost) {
   double sum = 1, best = 1 / (curve.at(1) + cost(0));
   size_t count = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -169,7 +156,7 @@ class TextDrafts {
     for (const Token token : text) add(token);
   }
   // The answer behind what was read.
-  Figures answer(std::span<const Token> said, const Curve& curve) {
+  Figures answer(std::span<const Token> said, const StepCurve& curve) {
     Figures figures;
     for (size_t at = 0; at < said.size();) {
       const std::vector<Node> nodes = draft();
@@ -257,36 +244,12 @@ class TextDrafts {
   Rates rates_;
 };
 
-struct Turn {
-  Tokens asked, answered;
-};
-
-// A text is an answer to nothing.
-Result<std::vector<Turn>> read_turns(const std::string& path, const tokenize::Tokenizer& tokens) {
-  CAIRN_TRY(const std::string text, read_file(path, 64 << 20));
-  std::vector<Turn> turns;
-  if (!path.ends_with(".json")) {
-    turns.push_back({{}, tokens.encode(text)});
-    return turns;
-  }
-  CAIRN_TRY(const json::Value transcript, json::read_value(path, text, {}));
-  const json::Value* const list = transcript.find("turns");
-  CHECK(list != nullptr);
-  for (const json::Value& turn : list->items()) {
-    const std::string asked =
-        fmt::format("\nUser: {}\nAssistant: ", turn.text_at("asked").value_or(""));
-    turns.push_back({tokens.encode(asked, {.goes_on = !turns.empty()}),
-                     tokens.encode(turn.text_at("answered").value_or(""), {.goes_on = true})});
-  }
-  return turns;
-}
-
 void print_head() {
   fmt::print("{:22} {:22} {:9} {:>13} {:>13} {:>8} {:>8} {:>7}\n", "text", "drafts", "rows cost",
              "tokens a step", "(tree: rows)", "chain", "tree", "gain");
 }
 
-void print_row(std::string_view text, std::string_view drafts, const Curve& curve,
+void print_row(std::string_view text, std::string_view drafts, const StepCurve& curve,
                const Figures& chain, const Figures& tree) {
   fmt::print(
       "{:22} {:22} {:9} {:5.2f} {:5.2f}   {:6.1f} {:5.1f}   {:6.2f} x {:6.2f} x {:+6.1f} %\n",
@@ -305,7 +268,7 @@ Status compare_texts(const std::string& vocabulary, std::span<const std::string>
     for (const TextDrafts::Form& form : {TextDrafts::Form{"recycle", 0, 0, 4},
                                          {"lookup", 1, kLast, 3},
                                          {"lookup, recycle", 0, kLast, 4}}) {
-      for (const Curve& curve : kCurves) {
+      for (const StepCurve& curve : kCurves) {
         std::array<Figures, 2> figures;
         for (const bool is_tree : {false, true}) {
           TextDrafts drafts({form.name, form.least, form.most, is_tree ? form.width : 1});
@@ -363,7 +326,7 @@ Result<std::vector<Said>> read_by(Engine& engine, std::span<const Token> text) {
 class ModelDrafts {
  public:
   // `cost`: of a token of the draft model, in parts of a step of one row.
-  ModelDrafts(const Curve& curve, double cost, bool is_tree)
+  ModelDrafts(const StepCurve& curve, double cost, bool is_tree)
       : curve_(curve), cost_(cost), is_tree_(is_tree) {}
 
   Figures answer(const std::vector<Said>& drafted, const std::vector<Token>& right) {
@@ -426,7 +389,7 @@ class ModelDrafts {
     return best;
   }
 
-  const Curve& curve_;
+  const StepCurve& curve_;
   double cost_;
   bool is_tree_;
   Rates rates_;
@@ -463,7 +426,7 @@ Status compare_models(const std::string& target_path, const std::string& draft_p
     fmt::print("{}: the first choice is right {:.1f} % of the time, the second {:.1f} %\n", path,
                100 * double(first) / count, 100 * double(second) / count);
     for (const double cost : {0.05, 0.15}) {
-      for (const Curve& curve : kCurves) {
+      for (const StepCurve& curve : kCurves) {
         const Figures chain = ModelDrafts(curve, cost, false).answer(drafted, right);
         const Figures tree = ModelDrafts(curve, cost, true).answer(drafted, right);
         print_row(path, fmt::format("model, {:.2f} a token", cost), curve, chain, tree);

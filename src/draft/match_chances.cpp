@@ -32,7 +32,8 @@ MatchChances::MatchChances()
 
 // Fibonacci hashing.
 size_t MatchChances::place_of(Token token) {
-  return size_t(uint32_t(index_of(token)) * 0x9e3779b1u >> (32 - std::bit_width(kTokenWeights - 1)));
+  constexpr auto kBits = std::bit_width(kTokenWeights - 1);
+  return size_t(uint32_t(index_of(token)) * 0x9e3779b1u >> (32 - kBits));
 }
 
 float MatchChances::chance(const Evidence& evidence) const {

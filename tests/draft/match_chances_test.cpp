@@ -33,10 +33,11 @@ TEST(MatchChances, LearnHowOftenWhatIsLikeThisWasRight) {
     float rate;
     double said = 0;
   };
-  Kind kinds[] = {{{.length = 5, .before = Token(8), .token = Token(6)}, 0.95f},
-                  {{.length = 5, .before = Token(8), .token = Token(7)}, 0.1f},
-                  {{.length = 5, .before = Token(9), .token = Token(6)}, 0.5f},
-                  {{.length = 5, .is_ambiguous = true, .before = Token(8), .token = Token(6)}, 0.3f}};
+  constexpr Token kOne = Token(6), kOther = Token(7);
+  Kind kinds[] = {{{.length = 5, .before = kOne, .token = kOne}, 0.95f},
+                  {{.length = 5, .before = kOne, .token = kOther}, 0.1f},
+                  {{.length = 5, .before = kOther, .token = kOne}, 0.5f},
+                  {{.length = 5, .is_ambiguous = true, .before = kOne, .token = kOne}, 0.3f}};
   RandomStream random(3, 0, 0);
   MatchChances chances;
   constexpr int32_t kSkipped = 2000, kCounted = 4000;

@@ -206,5 +206,27 @@ TEST(DecodeTime, TakesTheLeastOfAsManyRowsAndMore) {
   EXPECT_NEAR(time.seconds(1, 8, 0), 0.300, 1e-9);
 }
 
+// What others did to the memory while a number of rows was tried says nothing of now: rows cost as
+// much more than a plain step as they did then, or less.
+TEST(DecodeTime, FollowsAMemoryThatBecomesFaster) {
+  DecodeTime time;
+  const auto learn = [&](int32_t rows, double seconds) {
+    for (int i = 0; i < 4; ++i) time.learn(1, rows, seconds);
+  };
+  learn(1, 0.016);
+  learn(2, 0.017);
+  learn(8, 0.038);
+  EXPECT_NEAR(time.seconds(1, 2, 0), 0.017, 1e-9);
+  learn(1, 0.012);
+  EXPECT_NEAR(time.seconds(1, 2, 0), 0.013, 1e-9);
+  EXPECT_NEAR(time.seconds(1, 8, 0), 0.034, 1e-9);
+  // Arithmetic is as slow as it was: the next steps say so.
+  learn(8, 0.038);
+  EXPECT_NEAR(time.seconds(1, 8, 0), 0.038, 1e-9);
+  // And where memory becomes slower, rows that were fast do for a try.
+  learn(1, 0.020);
+  EXPECT_NEAR(time.seconds(1, 8, 0), 0.038, 1e-9);
+}
+
 }  // namespace
 }  // namespace cairn::draft_rows_test

@@ -35,6 +35,11 @@ double DecodeTime::Entry::seconds() const {
   return is_sure() ? sorted[1] : sorted[0];
 }
 
+double DecodeTime::Entry::seconds(double plain_now) const {
+  const double then = seconds();
+  return then < plain ? then : std::min(then, plain_now + (then - plain));
+}
+
 void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
   tables_[size_of(sequences)].learn(std::min(size_t(rows - sequences), kDraftedMax), seconds);
 }
@@ -45,6 +50,8 @@ void DecodeTime::Table::learn(size_t drafts, double seconds) {
   if (drafts > 0 && now - entry.learned_at > kStale) entry = {};
   entry.last[entry.count++ % Entry::kLast] = seconds;
   entry.learned_at = now;
+  const double plain = drafted[0].seconds();
+  entry.plain = plain;
   // The least that a step of as many rows, or of more, has taken: the machine may hold a step up,
   // but lets none go faster than it can.
   known = {};
@@ -52,7 +59,7 @@ void DecodeTime::Table::learn(size_t drafts, double seconds) {
   for (size_t row = drafted.size(); row-- > 0;) {
     const bool is_stale = row > 0 && now - drafted[row].learned_at > kStale;
     if (drafted[row].count == 0 || is_stale) continue;
-    known[row] = of_more = std::min(of_more, drafted[row].seconds());
+    known[row] = of_more = std::min(of_more, drafted[row].seconds(plain));
   }
   size_t last = 0;
   for (size_t row = 1; row < known.size(); ++row) {

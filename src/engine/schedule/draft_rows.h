@@ -13,7 +13,8 @@ namespace cairn {
 
 // What steps without rows of prompts take, by the number of sequences and rows. A machine may hold
 // steps up, for many times as long as they take: so averages say little, and of the last four steps
-// of as many rows the second quickest counts.
+// of as many rows the second quickest counts. Where its memory becomes faster, because others leave
+// it alone, that shows in the steps without drafts first, and is believed of all others too.
 class DecodeTime {
  public:
   void learn(int32_t sequences, int32_t rows, double seconds);
@@ -31,8 +32,11 @@ class DecodeTime {
     std::array<double, kLast> last = {};  // The newest steps' seconds, in a ring.
     size_t count = 0;                     // Of all steps that told.
     int64_t learned_at = 0;
+    double plain = 0;  // What a step without drafts took when the newest one was learned.
 
     double seconds() const;  // 0: not known.
+    // Where a step without drafts takes so long now: as much longer than that, if that is less.
+    double seconds(double plain_now) const;
     bool is_sure() const { return count + 1 >= kLast; }
   };
   struct Table {
