@@ -275,7 +275,7 @@ void add_attention(Context& context) {
   for (const int32_t depth : {0, 512, 16384}) {
     for (const int32_t rows : {1, 512}) add({64, 4, KvType::f16}, rows, depth);
   }
-  for (const int32_t rows : {2, 4, 8}) {
+  for (const int32_t rows : {2, 4, 8, 12, 16}) {
     for (const int32_t dim : {64, 128, 256}) add({dim, 4, KvType::f16}, rows, 4096);
     for (const KvType type : {KvType::q8_0, KvType::q4_0}) add({128, 4, type}, rows, 4096);
   }

@@ -284,8 +284,12 @@ host::HostKernel choose_ops_kernel(const Op& op, IsaLevel isa) {
     case IsaLevel::avx2:
     case IsaLevel::avx2_vnni:
       return std::visit(Choice<avx2::ops_table>{}, op);
-    case IsaLevel::avx512_vnni:
     case IsaLevel::amx:
+      if (std::holds_alternative<op::Attend>(op)) {
+        return {.joint = &kAttendKernel<avx512::attention_beside_tiles>};
+      }
+      [[fallthrough]];
+    case IsaLevel::avx512_vnni:
       return std::visit(Choice<avx512::ops_table>{}, op);
 #elif defined(__aarch64__)
     case IsaLevel::neon_dot:

@@ -124,6 +124,9 @@ struct AttendArgs {
   const AttendQuery* queries;
   int32_t query_count;
   int32_t key_type, value_type;  // KvType.
+  // Of as many queries and fewer, each block of them reads floats in pages as they are stored; of
+  // more, they are widened once for all.
+  int32_t queries_on_pages;
   float scale, softcap;
   int32_t first_block, end_block;
   int32_t block_step;  // Floats from a block's slot to the next one's; 0: one slot for all.
@@ -284,6 +287,7 @@ struct OpsTable {
   void (*rope_halves)(const RopeArgs&);
   void (*store_keys[kKvTypeCount])(const StoreKvArgs&);    // By KvType.
   void (*store_values[kKvTypeCount])(const StoreKvArgs&);  // By KvType.
+  int32_t queries_on_pages;
   void (*attend)(const AttendArgs&);
   void (*finish_attention)(const FinishAttentionArgs&);
   void (*short_conv)(const ConvArgs&);
@@ -303,6 +307,8 @@ extern const cpu::OpsTable ops_table;
 }
 namespace cairn::avx512 {
 extern const cpu::OpsTable ops_table;
+// For attention on machines with tiles.
+extern const cpu::OpsTable attention_beside_tiles;
 }
 namespace cairn::neon {
 extern const cpu::OpsTable ops_table;

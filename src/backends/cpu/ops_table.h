@@ -15,7 +15,7 @@ namespace cairn {
 namespace {
 
 template <class L>
-constexpr cpu::OpsTable make_ops_table() {
+constexpr cpu::OpsTable make_ops_table(int32_t queries_on_pages = 4 * kBlock<L>) {
   return {
       .clear_upper_halves = &L::clear_upper_halves,
       .rms_norm = rms_norm_row<L>,
@@ -43,6 +43,7 @@ constexpr cpu::OpsTable make_ops_table() {
       .store_values = {store_values<L, F32Bits>, store_values<L, F16Bits>,
                        store_values<L, BF16Bits>, store_coded_values<L, Q8Block>,
                        store_coded_values<L, Q4Block>},
+      .queries_on_pages = queries_on_pages,
       .attend = attend_queries<L>,
       .finish_attention = finish_attention<L>,
       .short_conv = short_conv_rows<L>,

@@ -221,6 +221,12 @@ void pack_queries(const cpu::AttendArgs& args, const AttendRoom& room) {
   });
 }
 
+// Whether walks go over pages as they are stored, and not over tiles.
+template <class L>
+bool walks_over_pages(const cpu::AttendArgs& args, const Walks& walks) {
+  return args.query_count <= (walks.has_codes ? kBlock<L> : args.queries_on_pages);
+}
+
 template <class L>
 void score_kv_block(const cpu::AttendArgs& args, const KvBlockView& view, const AttendRoom& room) {
   const int32_t first = view.first / cpu::kPageSlots * cpu::kPageSlots;
@@ -228,15 +234,22 @@ void score_kv_block(const cpu::AttendArgs& args, const KvBlockView& view, const 
       (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   const size_t block_floats = size_t(kBlock<L> * args.head.key_dim);
   const Walks& walks = kWalks<L>[args.key_type];
-  if (args.query_count <= walks.queries_on_pages) {
+  const auto is_seen = [&](Block block, int32_t position, int32_t end) {
+    for (int32_t i = block.first; i < block.first + block.count; ++i) {
+      if (view.begin[i] < end && view.end[i] > position) return true;
+    }
+    return false;
+  };
+  if (walks_over_pages<L>(args, walks)) {
     // Several blocks of queries take turns at a page, which the first one leaves in the cache.
     const int32_t step = args.query_count <= kBlock<L> ? cpu::kBlockPositions : cpu::kPageSlots;
     for (int32_t position = first; position < view.last; position += step) {
       const int32_t last = position + step < view.last ? position + step : view.last;
       int32_t index = 0;
       for_blocks<L>(args.query_count, [&](Block block) {
-        walks.scores[block.count](view.head, {room.q + size_t(index++) * block_floats,
-                                              room.scores + block.first * cpu::kBlockPositions,
+        const float* q = room.q + size_t(index++) * block_floats;
+        if (!is_seen(block, position, last)) return;
+        walks.scores[block.count](view.head, {q, room.scores + block.first * cpu::kBlockPositions,
                                               position, last, first, kv_block_end});
       });
     }
@@ -253,11 +266,7 @@ void score_kv_block(const cpu::AttendArgs& args, const KvBlockView& view, const 
     int32_t index = 0;
     for_blocks<L>(args.query_count, [&](Block block) {
       const float* q = room.q + size_t(index++) * block_floats;
-      bool is_seen = false;
-      for (int32_t i = block.first; i < block.first + block.count; ++i) {
-        is_seen = is_seen || (view.begin[i] < page_end && view.end[i] > position);
-      }
-      if (!is_seen) return;
+      if (!is_seen(block, position, page_end)) return;
       kTileWalks<L>.scores[block.count](
           tile_head,
           {q, room.scores + block.first * cpu::kBlockPositions, position, page_end, 0, 0});
@@ -287,7 +296,7 @@ template <class L>
 void add_values_of_kv_block(const cpu::AttendArgs& args, KvBlockView& view,
                             const AttendRoom& room) {
   const Walks& walks = kWalks<L>[args.value_type];
-  if (args.query_count <= walks.queries_on_pages && !args.head.values_in_keys) {
+  if (walks_over_pages<L>(args, walks) && !args.head.values_in_keys) {
     for_blocks<L>(args.query_count, [&](Block block) {
       add_values_of_block<L>(walks, view.head, view, room.scores, block, view.first, view.last, 0);
     });

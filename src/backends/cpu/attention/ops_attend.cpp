@@ -252,6 +252,7 @@ class Call {
                    .query_count = count_,
                    .key_type = int32_t(shape_.plane.key_type),
                    .value_type = int32_t(shape_.plane.value_type),
+                   .queries_on_pages = table_.queries_on_pages,
                    .scale = op_.scale,
                    .softcap = op_.softcap,
                    .first_block = first_block,

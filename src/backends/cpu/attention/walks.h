@@ -240,14 +240,9 @@ void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) 
   }
 }
 
-// Of how many blocks of queries each one walks over pages as they are stored. More of them widen
-// pages once for all; so do two already where codes are to be turned into numbers.
-template <class Bits>
-constexpr int32_t kBlocksOnPages = __is_same(Bits, Q8Bits) || __is_same(Bits, Q4Bits) ? 1 : 4;
-
 // The walks for 1..kBlock queries (index: the count), for one stored form of keys or values.
 struct Walks {
-  int32_t queries_on_pages;  // So many of a call walk over pages, more of them over tiles.
+  bool has_codes;  // Which are turned into numbers once for several blocks of queries.
   void (*scores[cpu::kQueryBlock + 1])(const cpu::KvHeadArgs& head, const KeyWalk& walk);
   void (*values[cpu::kQueryBlock + 1])(const cpu::KvHeadArgs& head, const ValueWalk& walk);
 };
@@ -262,7 +257,7 @@ constexpr void put_walks(Walks& walks) {
 }
 template <class L, class Bits>
 constexpr Walks make_walks() {
-  Walks walks{.queries_on_pages = kBlocksOnPages<Bits> * kBlock<L>};
+  Walks walks{.has_codes = __is_same(Bits, Q8Bits) || __is_same(Bits, Q4Bits)};
   put_walks<L, Bits, kBlock<L>>(walks);
   return walks;
 }
