@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "draft/match_chance.h"
 
 namespace cairn::draft {
 
@@ -164,13 +163,20 @@ void LookupDrafter::go_on(int32_t count_max, Draft& draft) const {
   }
 }
 
-void LookupDrafter::copy(const View& view, const Source& source, size_t begin, Draft& draft) {
+MatchChances::Evidence LookupDrafter::evidence_of(const Source& source, size_t begin,
+                                                  Token before) {
+  return {.length = source.match.length,
+          .is_ambiguous = source.match.automaton->is_ambiguous(source.match.at),
+          .before = before,
+          .token = source.token_at(begin, {})};
+}
+
+void LookupDrafter::copy(const Source& source, size_t begin, MatchChances::Evidence evidence,
+                         int32_t count_max, Draft& draft) {
   const SuffixAutomaton& automaton = *source.match.automaton;
   SuffixAutomaton::Cursor at = source.match.at;
-  MatchChances::Evidence evidence{.length = source.match.length, .before = view.text.back()};
-  drafted_begin_ = view.text.size();
   float reach = 1;
-  for (int32_t i = 0; i < std::min(view.count_max, kCountMax); ++i) {
+  for (int32_t i = 0; i < count_max; ++i) {
     evidence.token = source.token_at(begin + size_t(i), draft);
     if (evidence.token == SuffixAutomaton::kNoToken) return;
     // Behind the index's end nothing is known.
@@ -188,6 +194,7 @@ void LookupDrafter::propose(const View& view, Draft& draft) {
   const size_t followed_before = text_.size();
   follow(view.text);
   learn(view.text);
+  drafted_begin_ = view.text.size();
   is_reading_ = text_.size() > followed_before + kAnswered;
   Source source = longest(view, followed_before);
   // Where the match ends its text, a shorter one may not.
@@ -196,12 +203,17 @@ void LookupDrafter::propose(const View& view, Draft& draft) {
     source.match.at = source.match.automaton->shorter(source.match.at);
     source.match.length = source.match.at.length;
   }
-  if (begin >= 0 && source.match.length >= kCopied) {
+  if (begin < 0) {
+    if (is_in_step()) go_on(count_max, draft);
+    return;
+  }
+  const MatchChances::Evidence first = evidence_of(source, size_t(begin), view.text.back());
+  if (source.match.length >= kCopied) {
     remember(source, size_t(begin));
-  } else if (is_in_step() && (begin < 0 || place_.chance(0) > match_chance(source.match.length))) {
+  } else if (is_in_step() && place_.chance(0) > chances().chance(first)) {
     return go_on(count_max, draft);
   }
-  if (begin >= 0) copy(view, source, size_t(begin), draft);
+  copy(source, size_t(begin), first, count_max, draft);
 }
 
 }  // namespace cairn::draft

@@ -50,8 +50,11 @@ class LookupDrafter : public Drafter {
   void remember(const Source& source, size_t begin);
   bool is_in_step() const;
   void go_on(int32_t count_max, Draft& draft) const;
-  // The tokens behind the match, from this place of its index on.
-  void copy(const View& view, const Source& source, size_t begin, Draft& draft);
+  // Of the first token behind the match, at this place of its index.
+  static MatchChances::Evidence evidence_of(const Source& source, size_t begin, Token before);
+  // That token and those that follow.
+  void copy(const Source& source, size_t begin, MatchChances::Evidence evidence, int32_t count_max,
+            Draft& draft);
   MatchChances& chances();
   void learn(std::span<const Token> text);
 

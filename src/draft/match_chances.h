@@ -11,6 +11,9 @@
 
 namespace cairn::draft {
 
+// Shorter matches are chance.
+inline constexpr int32_t kMatchLeast = 2;
+
 class MatchChances {
  public:
   struct Evidence {

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "base/ids.h"
-#include "draft/match_chance.h"
 
 namespace cairn::draft {
 
@@ -50,7 +50,7 @@ class TextPlace {
   // How likely the token at next() + i is what comes, where those before it are.
   float chance(int32_t i) const {
     if (i == 0 && wrong_ > 0) return kBehindChange / float(wrong_);
-    return match_chance(right_ + before_change_ / kTrustLost + i + kMatchLeast);
+    return chance_behind(right_ + before_change_ / kTrustLost + i);
   }
 
  private:
@@ -58,6 +58,14 @@ class TextPlace {
   // before the change, this part counts as still being so.
   static constexpr float kBehindChange = .4f;
   static constexpr int32_t kTrustLost = 4;
+
+  // How likely a text goes on being followed that was for so many tokens: what drafters claim before
+  // anything is known. Each value is in a cell of its own of the calibration.
+  static float chance_behind(int32_t right) {
+    constexpr std::array<float, 7> kChances = {.25f, .4f, .5f, .65f, .75f, .82f, .86f};
+    if (size_t(right) < kChances.size()) return kChances[size_t(right)];
+    return right <= 14 ? .92f : right <= 30 ? .96f : .985f;
+  }
 
   size_t next_ = 0;
   int32_t right_ = 0;
