@@ -59,8 +59,8 @@ class TextPlace {
   static constexpr float kBehindChange = .4f;
   static constexpr int32_t kTrustLost = 4;
 
-  // How likely a text goes on being followed that was for so many tokens: what drafters claim before
-  // anything is known. Each value is in a cell of its own of the calibration.
+  // How likely a text goes on being followed that was for so many tokens: what drafters claim
+  // before anything is known. Each value is in a cell of its own of the calibration.
   static float chance_behind(int32_t right) {
     constexpr std::array<float, 7> kChances = {.25f, .4f, .5f, .65f, .75f, .82f, .86f};
     if (size_t(right) < kChances.size()) return kChances[size_t(right)];
