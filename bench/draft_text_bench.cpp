@@ -23,11 +23,9 @@ namespace {
 
 using namespace cairn;
 
-// docs/speculation.md: as two cores of a Zen 4 take them, milliseconds. Llama 1B Q4_0; and Qwen 3.5
-// 0.8B Q4_K behind 4,000 tokens.
+// The second one: Qwen 3.5 0.8B Q4_K behind 4,000 tokens.
 const std::array kCurves = {
-    bench::StepCurve{
-        "Llama 1B", {{1, 17}, {4, 22}, {6, 30}, {8, 45}, {12, 62}, {16, 74}, {24, 113}}},
+    bench::kLlamaCurve,
     bench::StepCurve{
         "Qwen 3.5, deep", {{1, 12.4}, {4, 21}, {5, 26.8}, {6, 28.2}, {8, 35.9}, {16, 73.6}}},
 };

@@ -57,4 +57,8 @@ struct StepCurve {
   }
 };
 
+// docs/speculation.md: Llama 1B Q4_0 on two cores of a Zen 4, milliseconds.
+inline const StepCurve kLlamaCurve = {
+    "Llama 1B", {{1, 17}, {4, 22}, {6, 30}, {8, 45}, {12, 62}, {16, 74}, {24, 113}}};
+
 }  // namespace cairn::bench

@@ -175,16 +175,15 @@ void LookupDrafter::copy(const Source& source, size_t begin, MatchChances::Evide
   const SuffixAutomaton& automaton = *source.match.automaton;
   SuffixAutomaton::Cursor at = source.match.at;
   float reach = 1;
-  for (int32_t i = 0; i < count_max; ++i) {
-    evidence.token = source.token_at(begin + size_t(i), draft);
-    if (evidence.token == SuffixAutomaton::kNoToken) return;
-    // Behind the index's end nothing is known.
-    evidence.is_ambiguous = at.length >= evidence.length && automaton.is_ambiguous(at);
+  for (int32_t i = 0; i < count_max && evidence.token != SuffixAutomaton::kNoToken; ++i) {
     if (!add(evidence.token, chances().chance(evidence), reach, draft)) return;
     drafted_.push_back(evidence);
     automaton.advance(at, evidence.token);
     evidence.before = evidence.token;
+    evidence.token = source.token_at(++begin, draft);
     ++evidence.length;
+    // Behind the index's end nothing is known.
+    evidence.is_ambiguous = at.length >= evidence.length && automaton.is_ambiguous(at);
   }
 }
 
