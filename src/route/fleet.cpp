@@ -136,14 +136,19 @@ void Fleet::checked(int32_t node, bool is_up) {
   }
 }
 
-void Fleet::told(int32_t node, int32_t waiting, int32_t running, int32_t own) {
+void Fleet::asked(int32_t node) {
   const std::lock_guard lock(mutex_);
-  policy_.set_told(node, waiting, running, own);
+  policy_.asked(node);
+}
+
+void Fleet::told(int32_t node, int32_t waiting, int32_t running) {
+  const std::lock_guard lock(mutex_);
+  policy_.told(node, waiting, running);
 }
 
 int32_t Fleet::own_count(int32_t node) const {
   const std::lock_guard lock(mutex_);
-  return policy_.own_count(node);
+  return policy_.view(node, now()).outstanding;
 }
 
 void Fleet::add_reply(int32_t node, int status) {

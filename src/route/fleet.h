@@ -55,9 +55,9 @@ class Fleet {
   void failed(int32_t node);
   // A check, and what its metrics tell of others' requests where they were asked.
   void checked(int32_t node, bool is_up);
-  // `own`: own_count() when they were asked.
-  void told(int32_t node, int32_t waiting, int32_t running, int32_t own);
-  int32_t own_count(int32_t node) const;
+  void asked(int32_t node);
+  void told(int32_t node, int32_t waiting, int32_t running);
+  int32_t own_count(int32_t node) const;  // Of requests that were sent and have not ended.
   void add_reply(int32_t node, int status);
 
   int32_t up_count() const;

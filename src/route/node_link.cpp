@@ -428,15 +428,15 @@ asio::awaitable<void> NodeLink::State::check(Fleet::Node node) {
   fleet.checked(node.number, health.first == 200);
   int& pause = without_metrics[node.number];
   if (health.first != 200 || pause-- > 0) co_return;
-  const int32_t own = fleet.own_count(node.number);
+  fleet.asked(node.number);
   const auto [status, text] = co_await fetch(node.url, "/metrics");
   pause = status == 200 ? 0 : kChecksWithoutMetrics;
   if (status != 200) {
-    fleet.told(node.number, 0, 0, 0);
+    fleet.told(node.number, 0, 0);
     co_return;
   }
   fleet.told(node.number, gauge(text, "cairn_num_requests_waiting{"),
-             gauge(text, "cairn_num_requests_running{"), own);
+             gauge(text, "cairn_num_requests_running{"));
 }
 
 asio::awaitable<std::pair<int, std::string>> NodeLink::State::fetch(const client::ServerUrl& url,

@@ -90,18 +90,18 @@ bool Policy::is_chosen_from(int32_t node) const {
   return nodes_[size_t(node)].is_up && !nodes_[size_t(node)].is_draining;
 }
 
-int32_t Policy::own_count(int32_t node) const {
-  return nodes_[size_t(node)].unread_count + nodes_[size_t(node)].answering_count;
+void Policy::asked(int32_t number) {
+  Node& node = nodes_[size_t(number)];
+  node.own_since_asked = node.own_count();
 }
 
-void Policy::set_told(int32_t node, int32_t waiting, int32_t running, int32_t own) {
-  Node& told = nodes_[size_t(node)];
-  // Those of this router are among them; which of them, nobody says. It was asked a moment ago, and
-  // what has ended or begun since then is nobody else's.
-  own = std::max(own, own_count(node));
-  told.foreign_running = std::max(running - own, 0);
-  own = std::max(own - running, 0);
-  told.foreign_waiting = std::max(waiting - own, 0);
+void Policy::told(int32_t number, int32_t waiting, int32_t running) {
+  Node& node = nodes_[size_t(number)];
+  // Those of this router are among them; which of them, nobody says. When between the question and
+  // the answer they were counted, nobody says either: none of what was there meanwhile is another's.
+  node.foreign_running = std::max(running - node.own_since_asked, 0);
+  const int32_t own_waiting = std::max(node.own_since_asked - running, 0);
+  node.foreign_waiting = std::max(waiting - own_waiting, 0);
 }
 
 double Policy::mean_of(Mean Node::*figure, double otherwise) const {
@@ -149,7 +149,7 @@ double Policy::queue_ms(const Node& node, double now) const {
 }
 
 int32_t Policy::load_of(const Node& node) const {
-  return node.unread_count + node.answering_count + node.foreign_waiting + node.foreign_running;
+  return node.own_count() + node.foreign_waiting + node.foreign_running;
 }
 
 // In no order: there may be a thousand.
@@ -244,6 +244,7 @@ uint64_t Policy::sent(const PromptKeys& keys, const Decision& decision, double n
   const uint64_t request = next_request_++;
   const double read_ms = std::max(decision.cost_ms - decision.queue_ms, 0.0);
   if (node.unread_count++ == 0) node.reading_since = now;
+  node.own_since_asked = std::max(node.own_since_asked, node.own_count());
   node.sent_at = now;
   node.unread_ms += read_ms;
   requests_.emplace(request, Request{.node = decision.node,
@@ -318,7 +319,7 @@ Policy::NodeView Policy::view(int32_t number, double now) const {
   return {.name = node.name,
           .is_up = node.is_up,
           .is_draining = node.is_draining,
-          .outstanding = node.unread_count + node.answering_count,
+          .outstanding = node.own_count(),
           .queue_ms = queue_ms(node, now),
           .ms_per_kib = 1024 * ms_per_byte(node, now),
           .trust = node.trust.is_known() ? node.trust.value() : 1};

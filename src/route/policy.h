@@ -65,10 +65,10 @@ class Policy {
   void drain_node(int32_t node);
   void set_up(int32_t node, bool is_up);
   bool is_chosen_from(int32_t node) const;
-  // What it said that it does, for this router and others. `own`: how many requests of this router
-  // it had when it was asked.
-  void set_told(int32_t node, int32_t waiting, int32_t running, int32_t own = 0);
-  int32_t own_count(int32_t node) const;
+  // It is being asked what it does …
+  void asked(int32_t node);
+  // … and said so, of requests of this router and of others.
+  void told(int32_t node, int32_t waiting, int32_t running);
 
   // Times are milliseconds of one clock. `avoid`: nodes that did not take this request.
   Decision choose(const PromptKeys& keys, double now, std::span<const int32_t> avoid = {});
@@ -113,7 +113,9 @@ class Policy {
     double unread_ms = 0;      // Prompts that were sent and not read.
     double reading_since = 0;  // When it began to read the one that it reads.
     double sent_at = 0;        // When it was sent a request for the last time.
+    int32_t own_count() const { return unread_count + answering_count; }
     int32_t unread_count = 0, answering_count = 0;
+    int32_t own_since_asked = 0;  // The most of this router's requests at a time.
     int32_t foreign_waiting = 0, foreign_running = 0;
   };
   struct Request {

@@ -38,6 +38,11 @@ Policy with_nodes(int32_t count) {
   return policy;
 }
 
+void tell(Policy& policy, int32_t node, int32_t waiting, int32_t running) {
+  policy.asked(node);
+  policy.told(node, waiting, running);
+}
+
 TEST(Policy, AConversationReturns) {
   Policy policy = with_nodes(8);
   for (uint64_t conversation = 1; conversation < 40; ++conversation) {
@@ -90,14 +95,14 @@ TEST(Policy, ReadingIsWeighedAgainstWaiting) {
   const PromptKeys long_one = prompt(1, 10);
   policy.ended(policy.sent(long_one, {.node = 0}, 0), std::nullopt, true);
   EXPECT_EQ(policy.choose(long_one, 0).node, 0);
-  policy.set_told(0, 2, 0);  // Two prompts wait: a second, and reading it anew takes 1.28.
+  tell(policy, 0, 2, 0);  // Two prompts wait: a second, and reading it anew takes 1.28.
   EXPECT_EQ(policy.choose(long_one, 0).node, 0);
-  policy.set_told(0, 4, 0);
+  tell(policy, 0, 4, 0);
   const Decision other = policy.choose(long_one, 0);
   EXPECT_EQ(other.node, 1);
   EXPECT_NEAR(other.cost_ms, 1280, 1);
   // What this router has sent counts at once, and what was read of it does not.
-  policy.set_told(0, 0, 0);
+  tell(policy, 0, 0, 0);
   const PromptKeys heavy = prompt(2, 20);
   const uint64_t request =
       policy.sent(heavy, {.node = 0, .prompt_bytes = heavy.bytes(), .cost_ms = 2560}, 1000);
@@ -142,12 +147,39 @@ TEST(Policy, AnswersDelayEachOther) {
   policy.ended(request, ReplyFigures{.computed_tokens = 1000, .prompt_ms = 512, .answer_ms = 4000},
                true);
   EXPECT_EQ(policy.choose(keys, 0).node, 0);
-  policy.set_told(0, 0, 2);
+  tell(policy, 0, 0, 2);
   EXPECT_NEAR(policy.view(0, 0).queue_ms, 800, 1);
   EXPECT_EQ(policy.choose(keys, 0).node, 1);
-  policy.set_told(1, 0, 2);  // Not measured there: as at the others.
+  tell(policy, 1, 0, 2);  // Not measured there: as at the others.
   EXPECT_NEAR(policy.view(1, 0).queue_ms, 800, 1);
   EXPECT_EQ(policy.choose(keys, 0).node, 0);
+}
+
+// A node counts its requests at some moment between the question and the answer: one of this router
+// that begins or ends meanwhile is no other's.
+TEST(Policy, OwnRequestsAreNobodyElsesHoweverTheyFall) {
+  const PromptKeys keys = prompt(1, 4);
+  const auto told_beside = [&](bool begins_before, bool ends_before, int32_t running) {
+    Policy policy = with_nodes(2);
+    policy.ended(policy.sent(keys, {.node = 0}, 0),
+                 ReplyFigures{.computed_tokens = 1000, .prompt_ms = 512, .answer_ms = 4000}, true);
+    if (!begins_before) policy.asked(0);
+    const uint64_t request = policy.sent(keys, {.node = 0}, 0);
+    policy.begun(request, 0);
+    if (begins_before) policy.asked(0);
+    if (ends_before) policy.ended(request, std::nullopt, true);
+    policy.told(0, 0, running);
+    if (!ends_before) policy.ended(request, std::nullopt, true);
+    return policy.view(0, 0).queue_ms;
+  };
+  for (const bool begins_before : {false, true}) {
+    for (const bool ends_before : {false, true}) {
+      SCOPED_TRACE(fmt::format("begins before: {}, ends before: {}", begins_before, ends_before));
+      EXPECT_EQ(told_beside(begins_before, ends_before, 0), 0);
+      EXPECT_EQ(told_beside(begins_before, ends_before, 1), 0);
+      EXPECT_NEAR(told_beside(begins_before, ends_before, 2), 400, 1) << "another's is not seen";
+    }
+  }
 }
 
 TEST(Policy, WhatFailedWasNotRead) {
@@ -182,14 +214,14 @@ TEST(Policy, OwnersAreAsked) {
   PromptKeys named = prompt(1, 3);
   named.owned = "mine";
   policy.own("mine", 4);
-  policy.set_told(4, 100, 100);
+  tell(policy, 4, 100, 100);
   EXPECT_EQ(policy.choose(named, 0).node, 4);
   EXPECT_EQ(policy.choose(named, 0).why, Why::owner);
   // Before anybody has told: by the name alone, for every router.
   named.owned = "other";
   const int32_t home = policy.choose(named, 0).node;
   EXPECT_EQ(with_nodes(6).choose(named, 0).node, home);
-  policy.set_told(home, 100, 100);
+  tell(policy, home, 100, 100);
   EXPECT_EQ(policy.choose(named, 0).node, home);
   for (int count = 0; count < 70'000; ++count) policy.own(std::to_string(count), 1);
   named.owned = "mine";

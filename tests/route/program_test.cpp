@@ -59,9 +59,9 @@ BareReply posted(const ServerProgram& server, const json& body, const std::strin
   return sent(server, post_request(path, body.dump(), headers));
 }
 
-json question(int number) {
+json question(int number, int times = 12) {
   std::string words;
-  for (int times = 0; times < 12; ++times) {
+  while (times-- > 0) {
     words += "Tell me of number " + std::to_string(number) + ". ";
   }
   return json::array({{{"role", "user"}, {"content", words}}});
@@ -124,7 +124,9 @@ TEST(RouteProgram, ConversationsReturnToWhoHasThem) {
   const ServerProgram alone({"--threads", "1"});
   std::set<std::string> homes;
   for (int number = 0; number < 9; ++number) {
-    json messages = question(number);
+    // Of so many words no node is fast enough to read all while another one, which is busy with what
+    // else this machine does, reads the last ones.
+    json messages = question(number, 120);
     std::string home;
     for (int turn = 0; turn < 3; ++turn) {
       const BareReply reply = posted(*fleet.router, order(messages));
@@ -134,8 +136,8 @@ TEST(RouteProgram, ConversationsReturnToWhoHasThem) {
         home = node_of(reply);
       } else {
         EXPECT_EQ(route_part(reply, "why"), "prefix") << reply.head;
-        EXPECT_GT(std::atoi(route_part(reply, "known").c_str()), 200) << reply.head;
-        EXPECT_GT(told["memory"]["reused"].get<int>(), 80) << told["memory"];
+        EXPECT_GT(std::atoi(route_part(reply, "known").c_str()), 2000) << reply.head;
+        EXPECT_GT(told["memory"]["reused"].get<int>(), 800) << told["memory"];
       }
       EXPECT_EQ(node_of(reply), home);
       EXPECT_EQ(told["choices"], json::parse(posted(alone, order(messages)).body)["choices"]);
@@ -145,7 +147,7 @@ TEST(RouteProgram, ConversationsReturnToWhoHasThem) {
   }
   EXPECT_GE(homes.size(), 2u);
   EXPECT_EQ(metric(*fleet.router, "cairn_route_replies_total"), 27);
-  EXPECT_GT(metric(*fleet.router, "cairn_route_known_bytes_total"), 4000);
+  EXPECT_GT(metric(*fleet.router, "cairn_route_known_bytes_total"), 40000);
   const BareReply health = sent(*fleet.router, get_request("/health"));
   EXPECT_EQ(health.body, R"({"status":"ok","nodes":3,"up":3})");
 }
