@@ -4,8 +4,8 @@
 //   draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
 // VOCABULARY: a GGUF file whose tokenizer cuts the text; its ids are below the model's. TRANSCRIPT:
 // make_agent_transcript.py's, or tool_calls.json, where schemas hold the answers. DRAFTS: as
-// --draft. SCENARIO: agent (the transcript), copy, edit, prose, useless or all; or rows: what steps
-// of so many rows take, and so the most that drafts which are always right could gain.
+// --draft. SCENARIO: agent (the transcript), copy, edit, prose, useless or all; or rows[:TOKENS]:
+// what steps of so many rows take behind a prompt, and so what drafts could gain at most.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -316,7 +316,16 @@ Status measure(const Arguments& arguments) {
     return arguments.scenario == "all" || arguments.scenario == name;
   };
   const int32_t rounds = arguments.rounds;
-  if (arguments.scenario == "rows") return bench.show_rows(repeating(turns, 400, 0).front());
+  constexpr std::string_view kRowsBehind = "rows:";
+  if (arguments.scenario == "rows" || arguments.scenario.starts_with(kRowsBehind)) {
+    size_t behind = 400;
+    if (arguments.scenario != "rows") {
+      behind = std::strtoul(arguments.scenario.c_str() + kRowsBehind.size(), nullptr, 10);
+    }
+    Turn turn = repeating(turns, behind, 0).front();
+    turn.answered.resize(std::min(turn.answered.size(), size_t(400)));
+    return bench.show_rows(turn);
+  }
   if (wants("copy")) CAIRN_TRY(bench.compare("copy", repeating(turns, 400, 0), rounds, false));
   if (wants("edit")) CAIRN_TRY(bench.compare("edit", repeating(turns, 400, 40), rounds, false));
   // Nothing of it was said before.

@@ -116,9 +116,9 @@ void Router::set_up(size_t node, bool is_up) {
 }
 
 void Router::set_told(size_t node, int32_t waiting, int32_t running) {
-  if (policy_) {
-    policy_->set_told(int32_t(node), waiting, running, policy_->own_count(int32_t(node)));
-  }
+  if (!policy_) return;
+  policy_->asked(int32_t(node));
+  policy_->told(int32_t(node), waiting, running);
 }
 
 void Router::forget() {

@@ -97,8 +97,8 @@ void Policy::asked(int32_t number) {
 
 void Policy::told(int32_t number, int32_t waiting, int32_t running) {
   Node& node = nodes_[size_t(number)];
-  // Those of this router are among them; which of them, nobody says. When between the question and
-  // the answer they were counted, nobody says either: none of what was there meanwhile is another's.
+  // Those of this router are among them; which of them, nobody says, nor when between the question
+  // and the answer they were counted: none of what was there meanwhile is another's.
   node.foreign_running = std::max(running - node.own_since_asked, 0);
   const int32_t own_waiting = std::max(node.own_since_asked - running, 0);
   node.foreign_waiting = std::max(waiting - own_waiting, 0);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/random_stream.h"
+#include "tests/sanitized.h"
 
 namespace cairn::route::policy_test {
 namespace {
@@ -266,7 +267,7 @@ TEST(Policy, MoreNodesHaveALargerTable) {
 TEST(Policy, AThousandNodesConversationsReturn) {
   Policy policy;
   for (int node = 0; node < 1000; ++node) policy.add_node("node" + std::to_string(node));
-  constexpr uint64_t kConversations = 25'000;
+  constexpr uint64_t kConversations = test::kIsSlow ? 5'000 : 25'000;
   const auto ask = [&](uint64_t conversation) {
     const PromptKeys keys = prompt(conversation, 50);
     const Decision decision = policy.choose(keys, double(conversation));

@@ -124,8 +124,8 @@ TEST(RouteProgram, ConversationsReturnToWhoHasThem) {
   const ServerProgram alone({"--threads", "1"});
   std::set<std::string> homes;
   for (int number = 0; number < 9; ++number) {
-    // Of so many words no node is fast enough to read all while another one, which is busy with what
-    // else this machine does, reads the last ones.
+    // Of so many words no node is fast enough to read all while another one, which other programs
+    // of this machine hold up, reads the last ones.
     json messages = question(number, 120);
     std::string home;
     for (int turn = 0; turn < 3; ++turn) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/simulation/cluster.h"
+#include "tests/sanitized.h"
 
 namespace cairn::test::cluster_simulation_test {
 namespace {
@@ -39,7 +40,7 @@ TEST(ClusterSimulation, OneNodeThatForgetsNothingReusesAllThatCanBe) {
 TEST(ClusterSimulation, KeepsWhatItPromisesWhateverGoesWrong) {
   double reuse = 0, calm_reuse = 0;
   int64_t refused = 0;
-  for (const uint64_t seed : {1, 2, 3}) {
+  for (uint64_t seed = 1; seed <= (test::kIsSlow ? 1 : 3); ++seed) {
     const auto asks = bench::make_traffic({.seed = seed, .nodes = 50, .seconds = kSeconds});
     ClusterOptions options{.nodes = 50, .seed = seed, .faults = bench::all_faults(kSeconds)};
     options.watched_from = options.faults.back().until + 60;
@@ -65,7 +66,7 @@ TEST(ClusterSimulation, KeepsWhatItPromisesWhateverGoesWrong) {
     refused += figures.refused;
   }
   EXPECT_GT(refused, 0) << "what was forged or damaged was read";
-  EXPECT_GT(calm_reuse, 1);
+  EXPECT_GT(calm_reuse, test::kIsSlow ? 0.3 : 1);
   EXPECT_GT(reuse, 0.9 * calm_reuse) << "V4, of few nodes: the bar of many is 0.95";
 }
 
