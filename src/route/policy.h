@@ -65,9 +65,9 @@ class Policy {
   void drain_node(int32_t node);
   void set_up(int32_t node, bool is_up);
   bool is_chosen_from(int32_t node) const;
-  // It is being asked what it does …
+  // The node is asked how many requests it has …
   void asked(int32_t node);
-  // … and said so, of requests of this router and of others.
+  // … and has answered: so many, those of this router among them.
   void told(int32_t node, int32_t waiting, int32_t running);
 
   // Times are milliseconds of one clock. `avoid`: nodes that did not take this request.
@@ -113,10 +113,11 @@ class Policy {
     double unread_ms = 0;      // Prompts that were sent and not read.
     double reading_since = 0;  // When it began to read the one that it reads.
     double sent_at = 0;        // When it was sent a request for the last time.
-    int32_t own_count() const { return unread_count + answering_count; }
     int32_t unread_count = 0, answering_count = 0;
-    int32_t own_since_asked = 0;  // The most of this router's requests at a time.
+    int32_t own_since_asked = 0;  // The most that own_count() was since asked().
     int32_t foreign_waiting = 0, foreign_running = 0;
+
+    int32_t own_count() const { return unread_count + answering_count; }
   };
   struct Request {
     int32_t node;

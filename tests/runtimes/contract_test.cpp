@@ -161,7 +161,7 @@ TEST_P(Runtimes, ContextsAndVocabulariesHaveEnds) {
 TEST_P(Runtimes, LogitsAreThoseOfCairn) {
   size_t model_count = 0;
   double worst_of_all = 0;
-  const std::vector<std::string> names = test::supported_cases();
+  const std::vector<std::string>& names = test::supported_cases();
   constexpr size_t kEvery = test::kIsSlow ? 4 : 1;
   for (size_t i = 0; i < names.size(); i += kEvery) {
     const std::string& name = names[i];
