@@ -1,4 +1,5 @@
-// What drafts gain and cost: answers with given tokens, made with drafts and without, by turns.
+// What drafts gain and cost: answers with given tokens, made without drafts and with them. Both are
+// said turn by turn, so that what others do to the machine meanwhile tells on both.
 // All is computed and sampled as ever; only the choice is scripted, so that a model with random
 // weights shows what a real one of its shape would take.
 //   draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
@@ -138,6 +139,83 @@ class ScriptedAnswer final : public DraftedAnswer {
   size_t done_ = 0;
 };
 
+// One conversation, with drafts or without.
+class Conversation {
+ public:
+  // `text`: whose tokens the turns have. `drafts` empty: none; `is_useless`: always wrong ones.
+  Conversation(Engine* engine, const ModelText* text, std::string_view drafts, bool is_useless)
+      : engine_(engine),
+        text_(text),
+        drafts_(drafts),
+        is_useless_(is_useless),
+        drafting_(engine),
+        lane_(engine) {}
+
+  // Reads what the turn asks and says what it answers.
+  Status take(const Turn& turn, LaneBatch& batch) {
+    said_.insert(said_.end(), turn.asked.begin(), turn.asked.end());
+    CAIRN_TRY(lane_.start(said_));
+    while (lane_.wants_rows()) CAIRN_TRY(batch.step(lane_));
+    CAIRN_TRY(const std::unique_ptr<grammar::Matcher> matcher, matcher_of(turn));
+    session::ConstraintState form(matcher.get(), false, &parser_);
+    CAIRN_TRY(std::unique_ptr<draft::Speculator> speculator, speculator_of(form));
+    ScriptedAnswer answer(&lane_, &turn.answered, &form, std::move(speculator));
+    const Clock::time_point begin = Clock::now();
+    CAIRN_TRY(answer.begin());
+    while (!answer.is_done()) {
+      CAIRN_TRY(batch.step(lane_, answer));
+      CAIRN_TRY(answer.go_on());
+      ++figures_.steps;
+    }
+    figures_.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+    figures_.tokens += int64_t(turn.answered.size());
+    if (answer.speculator() != nullptr) {
+      figures_.drafted += answer.speculator()->report().drafted();
+      figures_.accepted += answer.speculator()->report().accepted();
+    }
+    CAIRN_TRY(lane_.finish_turn());
+    drafting_.remember(0, lane_.whole_text());
+    said_.insert(said_.end(), turn.answered.begin(), turn.answered.end());
+    return Ok{};
+  }
+  // Of all its answers.
+  const Figures& figures() const { return figures_; }
+
+ private:
+  Result<std::unique_ptr<grammar::Matcher>> matcher_of(const Turn& turn) const {
+    if (turn.schema.empty()) return std::unique_ptr<grammar::Matcher>();
+    return session::make_matcher({.json_schema = turn.schema}, *text_);
+  }
+
+  Result<std::unique_ptr<draft::Speculator>> speculator_of(const session::ConstraintState& form) {
+    if (drafts_.empty()) return std::unique_ptr<draft::Speculator>();
+    if (is_useless_) {
+      std::vector<std::unique_ptr<draft::Drafter>> wrong;
+      wrong.push_back(std::make_unique<WrongDrafter>());
+      return std::make_unique<draft::Speculator>(std::move(wrong),
+                                                 engine_->size().vocabulary_count);
+    }
+    session::DraftOrder order;
+    CAIRN_TRY(order.choice, session::parse_draft_choice(drafts_));
+    return drafting_
+        .drafters(order, {.constraint = &form,
+                          .tokenizer = text_->tokenizer(),
+                          .prompt = said_,
+                          .answer_begin = said_.size()})
+        .speculator;
+  }
+
+  Engine* engine_;
+  const ModelText* text_;
+  std::string drafts_;
+  bool is_useless_;
+  session::Drafting drafting_;
+  Lane lane_;
+  chat::OutputParser parser_{{}, {}};
+  Tokens said_;
+  Figures figures_;
+};
+
 // Where machines are virtual, the first use of a page that was free for some seconds may take a
 // hundred times as long as any later one: a state of a recurrent model, a dozen steps. So that many
 // states are used beforehand and stay, as far as a part of the machine's memory goes.
@@ -148,63 +226,12 @@ class Bench {
  public:
   // `text`: whose tokens the turns have.
   Bench(Engine* engine, const ModelText* text, std::string drafts)
-      : engine_(engine), text_(text), drafts_(std::move(drafts)), batch_(engine) {
+      : engine_(engine), text_(text), drafts_(std::move(drafts)), batch_(engine), plain_batch_(engine) {
     const memory::Layout& layout = engine->memory().layout();
     if (layout.recurrent_group < 0) return;
     const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
     const size_t room = read_machine_memory().available_bytes / kMemoryPart;
     engine->memory().keep_states_warm(int32_t(std::min(kStatesMost, room / state_bytes)));
-  }
-
-  // One conversation; `drafts` empty: none.
-  Result<Figures> run(const Turns& turns, std::string_view drafts, bool is_useless) {
-    engine_->cache().clear();
-    session::Drafting drafting(engine_);
-    session::DraftOrder order;
-    CAIRN_TRY(order.choice, session::parse_draft_choice(drafts.empty() ? "off" : drafts));
-    const chat::OutputParser parser({}, {});
-    Lane lane(engine_);
-    Figures figures;
-    Tokens text;
-    for (const Turn& turn : turns) {
-      text.insert(text.end(), turn.asked.begin(), turn.asked.end());
-      CAIRN_TRY(lane.start(text));
-      while (lane.wants_rows()) CAIRN_TRY(batch_.step(lane));
-      CAIRN_TRY(const std::unique_ptr<grammar::Matcher> matcher, matcher_of(turn));
-      session::ConstraintState form(matcher.get(), false, &parser);
-      std::unique_ptr<draft::Speculator> speculator =
-          drafting
-              .drafters(order, {.constraint = &form,
-                                .tokenizer = text_->tokenizer(),
-                                .prompt = text,
-                                .answer_begin = text.size()})
-              .speculator;
-      if (is_useless) {
-        std::vector<std::unique_ptr<draft::Drafter>> wrong;
-        wrong.push_back(std::make_unique<WrongDrafter>());
-        speculator =
-            std::make_unique<draft::Speculator>(std::move(wrong), engine_->size().vocabulary_count);
-      }
-      if (drafts.empty()) speculator = nullptr;
-      ScriptedAnswer answer(&lane, &turn.answered, &form, std::move(speculator));
-      const Clock::time_point begin = Clock::now();
-      CAIRN_TRY(answer.begin());
-      while (!answer.is_done()) {
-        CAIRN_TRY(batch_.step(lane, answer));
-        CAIRN_TRY(answer.go_on());
-        ++figures.steps;
-      }
-      figures.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
-      figures.tokens += int64_t(turn.answered.size());
-      if (answer.speculator() != nullptr) {
-        figures.drafted += answer.speculator()->report().drafted();
-        figures.accepted += answer.speculator()->report().accepted();
-      }
-      CAIRN_TRY(lane.finish_turn());
-      drafting.remember(0, lane.whole_text());
-      text.insert(text.end(), turn.answered.begin(), turn.answered.end());
-    }
-    return figures;
   }
 
   // Steps of `row_count` rows, all of them right: what one takes; 0 if no step can have so many.
@@ -253,8 +280,14 @@ class Bench {
     std::vector<double> ratios, plain_rates, rates;
     Figures last;
     for (int32_t round = 0; round < rounds; ++round) {
-      CAIRN_TRY(const Figures plain, run(turns, {}, false));
-      CAIRN_TRY(last, run(turns, drafts_, is_useless));
+      engine_->cache().clear();
+      Conversation without(engine_, text_, {}, false), with(engine_, text_, drafts_, is_useless);
+      for (const Turn& turn : turns) {
+        CAIRN_TRY(without.take(turn, plain_batch_));
+        CAIRN_TRY(with.take(turn, batch_));
+      }
+      const Figures& plain = without.figures();
+      last = with.figures();
       plain_rates.push_back(double(plain.tokens) / plain.seconds);
       rates.push_back(double(last.tokens) / last.seconds);
       ratios.push_back(plain.seconds / last.seconds);
@@ -271,15 +304,10 @@ class Bench {
   }
 
  private:
-  Result<std::unique_ptr<grammar::Matcher>> matcher_of(const Turn& turn) const {
-    if (turn.schema.empty()) return std::unique_ptr<grammar::Matcher>();
-    return session::make_matcher({.json_schema = turn.schema}, *text_);
-  }
-
   Engine* engine_;
   const ModelText* text_;
   std::string drafts_;
-  LaneBatch batch_;  // One for all runs: it learns what steps take.
+  LaneBatch batch_, plain_batch_;  // With drafts, and without; they learn what steps take.
 };
 
 struct Arguments {
