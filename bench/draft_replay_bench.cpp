@@ -1,5 +1,4 @@
-// What drafts gain and cost: answers with given tokens, made without drafts and with them. Both are
-// said turn by turn, so that what others do to the machine meanwhile tells on both.
+// What drafts gain and cost: answers with given tokens, made without drafts and with them by turns.
 // All is computed and sampled as ever; only the choice is scripted, so that a model with random
 // weights shows what a real one of its shape would take.
 //   draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
@@ -226,7 +225,11 @@ class Bench {
  public:
   // `text`: whose tokens the turns have.
   Bench(Engine* engine, const ModelText* text, std::string drafts)
-      : engine_(engine), text_(text), drafts_(std::move(drafts)), batch_(engine), plain_batch_(engine) {
+      : engine_(engine),
+        text_(text),
+        drafts_(std::move(drafts)),
+        batch_(engine),
+        plain_batch_(engine) {
     const memory::Layout& layout = engine->memory().layout();
     if (layout.recurrent_group < 0) return;
     const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
@@ -281,7 +284,8 @@ class Bench {
     Figures last;
     for (int32_t round = 0; round < rounds; ++round) {
       engine_->cache().clear();
-      Conversation without(engine_, text_, {}, false), with(engine_, text_, drafts_, is_useless);
+      Conversation without(engine_, text_, {}, false);
+      Conversation with(engine_, text_, drafts_, is_useless);
       for (const Turn& turn : turns) {
         CAIRN_TRY(without.take(turn, plain_batch_));
         CAIRN_TRY(with.take(turn, batch_));

@@ -3,17 +3,20 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 
 #include "base/check.h"
-#include "draft/row_choice.h"
 
 namespace cairn {
 
 namespace {
 
-constexpr int64_t kStale = 256;    // Steps after which a number of rows is tried again.
+constexpr int64_t kStale = 1024;   // Steps after which a number of rows is tried again.
+// What a step takes more or less than expected says something of other numbers of rows: up to so
+// much of the lesser time, and so much of that.
+constexpr double kSurpriseMost = 0.2, kFollow = 0.15;
 constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least;
 constexpr double kRowCostMost = 0.25;  // and at most, while prompts, or a step or two, told of it.
 // A step that took longer than so many of its like was held up by the machine, as it would have
@@ -27,12 +30,20 @@ size_t DecodeTime::size_of(int32_t sequences) {
   return std::min(size_t(std::bit_width(uint32_t(sequences)) - 1), kSequenceSizes - 1);
 }
 
+std::array<double, DecodeTime::Entry::kLast> DecodeTime::Entry::sorted() const {
+  std::array<double, kLast> all = last;
+  std::sort(all.begin(), all.begin() + std::ptrdiff_t(std::min(count, kLast)));
+  return all;
+}
+
 double DecodeTime::Entry::seconds() const {
-  if (count == 0) return 0;
-  std::array<double, kLast> sorted = last;
-  const auto end = sorted.begin() + std::ptrdiff_t(std::min(count, kLast));
-  std::sort(sorted.begin(), end);
-  return is_sure() ? sorted[1] : sorted[0];
+  return count == 0 ? 0 : sorted()[is_sure() ? 1 : 0];
+}
+
+double DecodeTime::Entry::median() const {
+  const size_t known = std::min(count, kLast);
+  const std::array<double, kLast> all = sorted();
+  return (all[(known - 1) / 2] + all[known / 2]) / 2;
 }
 
 double DecodeTime::Entry::seconds(double plain_now) const {
@@ -44,10 +55,23 @@ void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
   tables_[size_of(sequences)].learn(std::min(size_t(rows - sequences), kDraftedMax), seconds);
 }
 
+// A step of normalized least mean squares on what a step takes more than it did: so much for all
+// rows together, and so much for each row that is drafted.
+void DecodeTime::Table::follow(size_t drafts, double expected, double seconds) {
+  const double most = kSurpriseMost * std::min(expected, seconds);
+  const double surprise = std::clamp(seconds - expected, -most, most);
+  const double part = kFollow * surprise / double(1 + drafts * drafts);
+  for (size_t row = 0; row < drafted.size(); ++row) {
+    for (double& last : drafted[row].last) last += part * double(1 + drafts * row);
+    drafted[row].plain += part;
+  }
+}
+
 void DecodeTime::Table::learn(size_t drafts, double seconds) {
   const int64_t now = ++step_count;
   Entry& entry = drafted[drafts];
   if (drafts > 0 && now - entry.learned_at > kStale) entry = {};
+  if (entry.count > 0) follow(drafts, entry.median(), seconds);
   entry.last[entry.count++ % Entry::kLast] = seconds;
   entry.learned_at = now;
   const double plain = drafted[0].seconds();
@@ -78,17 +102,20 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) 
   const size_t wanted = size_t(rows - sequences);
   if (table.drafted[0].count == 0 || wanted > kDraftedMax) return 0;
   // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
-  // little of the next.
+  // little of the next; but rows become dearer, never cheaper.
   const double least = row_seconds > 0 ? std::min(row_seconds, kRowCostMost * known[0])
                                        : kRowCost * known[0];
   double slope = least;
   size_t last = 0;
   for (size_t row = 1; row <= kDraftedMax && last < wanted; ++row) {
     if (known[row] == 0) continue;
-    const double cost = (known[row] - known[last]) / double(row - last);
-    // Between two that are known it may still be as cheap as they come: it is soon known, too.
-    if (row > wanted) return known[last] + std::min(cost, least) * double(wanted - last);
-    if (row_seconds == 0 && table.drafted[row].is_sure()) slope = std::max(cost, least);
+    if (row > wanted) {
+      const double cost = (known[row] - known[last]) / double(row - last);
+      // The first one may be as cheap as they come: it is soon known, too.
+      if (wanted == last + 1) return known[last] + std::min(cost, least);
+      return known[last] + cost * double(wanted - last);
+    }
+    slope = std::max(least, (known[row] - known[0]) / double(row));
     last = row;
   }
   return wanted <= 2 * last + 2 ? known[last] + slope * double(wanted - last) : 0;
@@ -97,6 +124,7 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) 
 void DraftRows::begin(int32_t row_count_max) {
   row_count_max_ = row_count_max;
   draft_count_ = 0;
+  expected_tokens_ = 0;
   answers_.clear();
   counts_.clear();
 }
@@ -104,6 +132,7 @@ void DraftRows::begin(int32_t row_count_max) {
 void DraftRows::add(DraftedAnswer* answer) {
   answers_.push_back(answer);
   counts_.push_back(0);
+  expected_tokens_ += 1;
 }
 
 void DraftRows::choose(double row_seconds) {
@@ -121,7 +150,9 @@ void DraftRows::choose(double row_seconds) {
   if (checks_all_) {
     take_all(row_count_max_ - sequences);
   } else {
-    draft::choose_counts(reach_, row_count_max_, seconds, counts_);
+    const draft::UsualRate& usual = usual_rates_[DecodeTime::size_of(sequences)];
+    expected_tokens_ = draft::choose_counts(reach_, row_count_max_, seconds,
+                                            usual.tokens_per_second(), counts_);
   }
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i] == nullptr) continue;
@@ -147,6 +178,7 @@ void DraftRows::learn(double seconds, int32_t replayed_rows) {
   if (tells) time_.learn(sequences, rows, seconds);
   const double usual = time_.seconds(sequences, rows, 0);
   const double charged = usual > 0 ? std::min(seconds, kHeldUp * usual) : seconds;
+  usual_rates_[DecodeTime::size_of(sequences)].learn(expected_tokens_, charged);
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i] == nullptr) continue;
     answers_[i]->learn(charged, time_.seconds(sequences, rows - counts_[i], 0));

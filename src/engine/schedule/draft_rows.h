@@ -7,25 +7,32 @@
 #include <span>
 #include <vector>
 
+#include "draft/row_choice.h"
 #include "engine/drafted_answer.h"
 
 namespace cairn {
 
 // What steps without rows of prompts take, by the number of sequences and rows. A machine may hold
 // steps up, for many times as long as they take: so averages say little, and of the last four steps
-// of as many rows the second quickest counts. Where its memory becomes faster, because others leave
-// it alone, that shows in the steps without drafts first, and is believed of all others too.
+// of as many rows the second quickest counts. Behind a text that grows all steps take longer, those
+// of more rows the more so, and most numbers of rows are seldom tried: what a step takes more or
+// less than its like did moves all others by a part of that. Where the memory becomes faster,
+// because others leave it alone, that shows in the steps without drafts first, and is believed of
+// all others too.
 class DecodeTime {
  public:
+  static constexpr size_t kSequenceSizes = 7;  // Powers of two.
+  static size_t size_of(int32_t sequences);
+
   void learn(int32_t sequences, int32_t rows, double seconds);
-  // 0: no step of so many sequences without drafts is known. Rows that are not known are between
-  // those that are, or up to twice as many, each as cheap as rows come: `row_seconds`, of a row
-  // beside many others (0: not known; then they cost what the last ones did); 0: they are more.
+  // 0: no step of so many sequences without drafts is known, or these are more than twice as many
+  // rows as any that are. A number of rows that is not known lies on a line between two that are;
+  // the first one above a known one may be as cheap as rows come: `row_seconds`, of a row beside
+  // many others (0: not known). Above all of them rows are as dear as they are on average.
   double seconds(int32_t sequences, int32_t rows, double row_seconds) const;
 
  private:
-  static constexpr size_t kDraftedMax = 64;    // Rows beside those of the sequences.
-  static constexpr size_t kSequenceSizes = 7;  // Powers of two.
+  static constexpr size_t kDraftedMax = 64;  // Rows beside those of the sequences.
 
   struct Entry {
     static constexpr size_t kLast = 4;
@@ -34,10 +41,12 @@ class DecodeTime {
     int64_t learned_at = 0;
     double plain = 0;  // What a step without drafts took when the newest one was learned.
 
-    double seconds() const;  // 0: not known.
+    double seconds() const;  // The second quickest; 0: not known.
+    double median() const;   // REQUIRES: some are known.
     // Where a step without drafts takes so long now: as much longer than that, if that is less.
     double seconds(double plain_now) const;
     bool is_sure() const { return count + 1 >= kLast; }
+    std::array<double, kLast> sorted() const;
   };
   struct Table {
     std::array<Entry, kDraftedMax + 1> drafted;  // The first one: without drafts.
@@ -46,8 +55,8 @@ class DecodeTime {
     int64_t step_count = 0;
 
     void learn(size_t drafts, double seconds);
+    void follow(size_t drafts, double expected, double seconds);
   };
-  static size_t size_of(int32_t sequences);
 
   std::array<Table, kSequenceSizes> tables_;
 };
@@ -83,7 +92,9 @@ class DraftRows {
   std::vector<std::span<const float>> reach_;
   std::vector<int32_t> counts_;
   int32_t draft_count_ = 0;
+  double expected_tokens_ = 0;  // Of the step.
   DecodeTime time_;
+  std::array<draft::UsualRate, DecodeTime::kSequenceSizes> usual_rates_;
 };
 
 }  // namespace cairn
