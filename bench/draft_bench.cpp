@@ -91,7 +91,7 @@ void measure_drafters(const std::shared_ptr<Knowledge>& knowledge, const Text& t
     const auto proposal = speculator.propose({.text = seen, .count_max = 16});
     const auto seconds = [](int32_t rows) { return 1 + 0.1 * double(rows); };
     int32_t count = 0;
-    choose_counts({&proposal.reach, 1}, 17, seconds, 0, {&count, 1});
+    choose_counts({&proposal.reach, 1}, 17, seconds, {&count, 1});
     // Nothing is checked: the text comes token by token.
     speculator.take({}, .02, .02, seen);
   });
@@ -125,7 +125,7 @@ void measure_rows() {
     for (int round = 0; round < 2000; ++round) {
       const double begin = microseconds();
       const auto seconds = [](int32_t rows) { return 1 + 0.01 * double(rows); };
-      choose_counts(reach, int32_t(sequences) + 64, seconds, 0, counts);
+      choose_counts(reach, int32_t(sequences) + 64, seconds, counts);
       times.push_back(microseconds() - begin);
     }
     report(fmt::format("choosing rows for {} sequences", sequences).c_str(), times);

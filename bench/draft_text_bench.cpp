@@ -72,14 +72,12 @@ class Replay {
     const draft::Speculator::Proposal proposal =
         speculator.propose({.text = text_, .count_max = count_max});
     int32_t checked = 0;
-    const double expected = draft::choose_counts({&proposal.reach, 1}, kRowsMost, seconds,
-                                                 usual_rate_.tokens_per_second(), {&checked, 1});
+    draft::choose_counts({&proposal.reach, 1}, kRowsMost, seconds, {&checked, 1});
     const auto tokens = proposal.tokens.first(size_t(checked));
     const size_t accepted =
         size_t(std::ranges::mismatch(tokens, rest.first(tokens.size())).in1 - tokens.begin());
     text_.insert(text_.end(), rest.begin(), rest.begin() + std::ptrdiff_t(accepted) + 1);
     const double taken = seconds(checked + 1);
-    usual_rate_.learn(expected, taken);
     speculator.take({.checked = checked, .accepted = int32_t(accepted)}, taken, kPlainSeconds,
                     text_);
     figures_.tokens += double(accepted) + 1;
@@ -94,7 +92,6 @@ class Replay {
   int32_t vocabulary_count_;
   std::shared_ptr<draft::Knowledge> knowledge_ = std::make_shared<draft::Knowledge>(kCorpusBytes);
   draft::Calibrations calibrations_;
-  draft::UsualRate usual_rate_;
   std::vector<Token> text_;
   Figures figures_;
 };

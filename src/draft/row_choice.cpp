@@ -18,9 +18,6 @@ constexpr double kGainLeast = 1.01;
 constexpr double kUnknownRowCost = 0.5;
 constexpr int32_t kUnknownRowsMax = 2;
 
-// Of the tokens and the time of earlier steps, what each step leaves.
-constexpr double kKept = 1 - 1.0 / 200;
-
 // The next best row, and whose it is. Drafts whose reach is not above 0 end there.
 struct Row {
   size_t sequence = 0;
@@ -65,37 +62,20 @@ class Times {
   int32_t unknown_count_ = 0;
 };
 
-// The number of rows that is worth most so far.
-struct Best {
-  int32_t rows;
-  double worth;
-
-  void see(int32_t other, double other_worth) {
-    if (other_worth > worth) *this = {.rows = other, .worth = other_worth};
-  }
-};
-
 }  // namespace
 
-void UsualRate::learn(double tokens, double seconds) {
-  tokens_ = kKept * tokens_ + tokens;
-  seconds_ = kKept * seconds_ + seconds;
-}
-
-double choose_counts(std::span<const std::span<const float>> reach, int32_t row_count_max,
-                     FunctionRef<double(int32_t rows)> seconds, double usual_rate,
-                     std::span<int32_t> counts) {
+void choose_counts(std::span<const std::span<const float>> reach, int32_t row_count_max,
+                   FunctionRef<double(int32_t rows)> seconds, std::span<int32_t> counts) {
   CHECK(reach.size() == counts.size());
   std::fill(counts.begin(), counts.end(), 0);
   const int32_t plain_rows = int32_t(reach.size());
-  double tokens = double(plain_rows);
   Times times(seconds, plain_rows);
   // Without a step to compare with, nothing can be won knowingly.
-  if (plain_rows == 0 || times.plain() == 0) return tokens;
+  if (plain_rows == 0 || times.plain() == 0) return;
 
-  const double least = kGainLeast * tokens;
-  Best by_rate{.rows = plain_rows, .worth = least / times.plain()};
-  Best by_gain{.rows = plain_rows, .worth = least - usual_rate * times.plain()};
+  double tokens = double(plain_rows);
+  double best = kGainLeast * tokens / times.plain();
+  int32_t best_rows = plain_rows;
   for (int32_t rows = plain_rows + 1; rows <= row_count_max; ++rows) {
     const std::optional<Row> row = next_row(reach, counts);
     if (!row) break;
@@ -103,19 +83,16 @@ double choose_counts(std::span<const std::span<const float>> reach, int32_t row_
     if (!time) break;
     ++counts[row->sequence];
     tokens += double(row->reach);
-    by_rate.see(rows, tokens / *time);
-    by_gain.see(rows, tokens - usual_rate * *time);
+    if (tokens / *time > best) {
+      best = tokens / *time;
+      best_rows = rows;
+    }
   }
-  const int32_t best_rows = by_rate.worth >= usual_rate ? by_rate.rows : by_gain.rows;
   // The same walk again, as far as it was worth it.
   std::fill(counts.begin(), counts.end(), 0);
-  tokens = double(plain_rows);
   for (int32_t rows = plain_rows; rows < best_rows; ++rows) {
-    const std::optional<Row> row = next_row(reach, counts);
-    ++counts[row->sequence];
-    tokens += double(row->reach);
+    ++counts[next_row(reach, counts)->sequence];
   }
-  return tokens;
 }
 
 }  // namespace cairn::draft

@@ -108,7 +108,6 @@ struct RunOptions {
 inline Outcome answer(Speculator& speculator, const Text& text, size_t prompt_count,
                       const RunOptions& options) {
   Outcome run;
-  UsualRate usual_rate;
   const std::span<const Token> all(text);
   size_t known = prompt_count;
   while (known < text.size()) {
@@ -117,8 +116,7 @@ inline Outcome answer(Speculator& speculator, const Text& text, size_t prompt_co
     const auto proposal = speculator.propose({.text = all.first(known), .count_max = count_max});
     const auto seconds = [&](int32_t rows) { return options.curve(rows) * options.step_seconds; };
     int32_t count = 0;
-    const double expected = choose_counts({&proposal.reach, 1}, options.row_count_max, seconds,
-                                          usual_rate.tokens_per_second(), {&count, 1});
+    choose_counts({&proposal.reach, 1}, options.row_count_max, seconds, {&count, 1});
     int32_t right = 0;
     while (size_t(right) < proposal.tokens.size() &&
            proposal.tokens[size_t(right)] == text[known + size_t(right)]) {
@@ -129,7 +127,6 @@ inline Outcome answer(Speculator& speculator, const Text& text, size_t prompt_co
     known += size_t(accepted) + 1;
     const double step = seconds(count + 1);
     run.seconds += step;
-    usual_rate.learn(expected, step);
     speculator.take({.checked = count, .accepted = accepted}, step, seconds(1), all.first(known));
   }
   run.plain_seconds = double(text.size() - prompt_count) * options.step_seconds;

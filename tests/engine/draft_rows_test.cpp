@@ -230,6 +230,29 @@ TEST(DecodeTime, FollowsATextThatBecomesLonger) {
   }
 }
 
+// Two rows that take now more, now less say nothing of sixty: these stay what they were, and none
+// ever takes less than nothing.
+TEST(DecodeTime, StaysWhatItIsOnANoisyMachine) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> noise(0, 0.1);
+  DecodeTime time;
+  const auto of = [](int32_t rows) { return 0.010 + 0.0004 * rows; };
+  for (const int32_t rows : {1, 2, 8, 64}) {
+    for (int i = 0; i < 4; ++i) time.learn(1, rows, of(rows));
+  }
+  for (int i = 0; i < 1000; ++i) {
+    const int32_t rows = 1 + i % 2;
+    time.learn(1, rows, of(rows) * std::exp(noise(random)));
+    for (const int32_t other : {1, 2, 8, 64}) ASSERT_GT(time.seconds(1, other, 0), 0.5 * 0.010);
+  }
+  EXPECT_GT(time.seconds(1, 64, 0), 0.6 * of(64));
+  EXPECT_LT(time.seconds(1, 64, 0), 1.7 * of(64));
+  for (int i = 0; i < 4; ++i) {
+    for (const int32_t rows : {1, 2}) time.learn(1, rows, 0.1 * of(rows));
+    for (const int32_t other : {1, 2, 8, 64}) ASSERT_GT(time.seconds(1, other, 0), 0);
+  }
+}
+
 // What others did to the memory while a number of rows was tried says nothing of now: rows cost as
 // much more than a plain step as they did then, or less.
 TEST(DecodeTime, FollowsAMemoryThatBecomesFaster) {

@@ -8,15 +8,17 @@
 #include <limits>
 
 #include "base/check.h"
+#include "draft/row_choice.h"
 
 namespace cairn {
 
 namespace {
 
 constexpr int64_t kStale = 1024;   // Steps after which a number of rows is tried again.
-// What a step takes more or less than expected says something of other numbers of rows: up to so
-// much of the lesser time, and so much of that.
-constexpr double kSurpriseMost = 0.2, kFollow = 0.15;
+// What a step takes more or less than expected: up to so much of the lesser time it says something
+// of other numbers of rows; so much of that is believed; and what each drafted row may have to do
+// with it, beside what the step as a whole has.
+constexpr double kSurpriseMost = 0.2, kFollow = 0.15, kOfRows = 0.25;
 constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least;
 constexpr double kRowCostMost = 0.25;  // and at most, while prompts, or a step or two, told of it.
 // A step that took longer than so many of its like was held up by the machine, as it would have
@@ -56,14 +58,21 @@ void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
 }
 
 // A step of normalized least mean squares on what a step takes more than it did: so much for all
-// rows together, and so much for each row that is drafted.
+// numbers of rows, and so much for each drafted row, up to some four times as many. None moves by a
+// larger part of its own time than is believed of a surprise at most.
 void DecodeTime::Table::follow(size_t drafts, double expected, double seconds) {
   const double most = kSurpriseMost * std::min(expected, seconds);
   const double surprise = std::clamp(seconds - expected, -most, most);
-  const double part = kFollow * surprise / double(1 + drafts * drafts);
+  const double part = kFollow * surprise / (1 + kOfRows * double(drafts * drafts));
+  const auto move = [](double& time, double by) {
+    const double far = kFollow * kSurpriseMost * time;
+    time += std::clamp(by, -far, far);
+  };
   for (size_t row = 0; row < drafted.size(); ++row) {
-    for (double& last : drafted[row].last) last += part * double(1 + drafts * row);
-    drafted[row].plain += part;
+    const size_t told = std::min(row, 4 * drafts + 2);
+    const double by = part * (1 + kOfRows * double(drafts * told));
+    for (double& last : drafted[row].last) move(last, by);
+    move(drafted[row].plain, part);
   }
 }
 
@@ -124,7 +133,6 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) 
 void DraftRows::begin(int32_t row_count_max) {
   row_count_max_ = row_count_max;
   draft_count_ = 0;
-  expected_tokens_ = 0;
   answers_.clear();
   counts_.clear();
 }
@@ -132,7 +140,6 @@ void DraftRows::begin(int32_t row_count_max) {
 void DraftRows::add(DraftedAnswer* answer) {
   answers_.push_back(answer);
   counts_.push_back(0);
-  expected_tokens_ += 1;
 }
 
 void DraftRows::choose(double row_seconds) {
@@ -150,9 +157,7 @@ void DraftRows::choose(double row_seconds) {
   if (checks_all_) {
     take_all(row_count_max_ - sequences);
   } else {
-    const draft::UsualRate& usual = usual_rates_[DecodeTime::size_of(sequences)];
-    expected_tokens_ = draft::choose_counts(reach_, row_count_max_, seconds,
-                                            usual.tokens_per_second(), counts_);
+    draft::choose_counts(reach_, row_count_max_, seconds, counts_);
   }
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i] == nullptr) continue;
@@ -178,7 +183,6 @@ void DraftRows::learn(double seconds, int32_t replayed_rows) {
   if (tells) time_.learn(sequences, rows, seconds);
   const double usual = time_.seconds(sequences, rows, 0);
   const double charged = usual > 0 ? std::min(seconds, kHeldUp * usual) : seconds;
-  usual_rates_[DecodeTime::size_of(sequences)].learn(expected_tokens_, charged);
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i] == nullptr) continue;
     answers_[i]->learn(charged, time_.seconds(sequences, rows - counts_[i], 0));

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "draft/row_choice.h"
 #include "engine/drafted_answer.h"
 
 namespace cairn {
@@ -21,9 +20,6 @@ namespace cairn {
 // all others too.
 class DecodeTime {
  public:
-  static constexpr size_t kSequenceSizes = 7;  // Powers of two.
-  static size_t size_of(int32_t sequences);
-
   void learn(int32_t sequences, int32_t rows, double seconds);
   // 0: no step of so many sequences without drafts is known, or these are more than twice as many
   // rows as any that are. A number of rows that is not known lies on a line between two that are;
@@ -32,7 +28,8 @@ class DecodeTime {
   double seconds(int32_t sequences, int32_t rows, double row_seconds) const;
 
  private:
-  static constexpr size_t kDraftedMax = 64;  // Rows beside those of the sequences.
+  static constexpr size_t kDraftedMax = 64;    // Rows beside those of the sequences.
+  static constexpr size_t kSequenceSizes = 7;  // Powers of two.
 
   struct Entry {
     static constexpr size_t kLast = 4;
@@ -57,6 +54,7 @@ class DecodeTime {
     void learn(size_t drafts, double seconds);
     void follow(size_t drafts, double expected, double seconds);
   };
+  static size_t size_of(int32_t sequences);
 
   std::array<Table, kSequenceSizes> tables_;
 };
@@ -92,9 +90,7 @@ class DraftRows {
   std::vector<std::span<const float>> reach_;
   std::vector<int32_t> counts_;
   int32_t draft_count_ = 0;
-  double expected_tokens_ = 0;  // Of the step.
   DecodeTime time_;
-  std::array<draft::UsualRate, DecodeTime::kSequenceSizes> usual_rates_;
 };
 
 }  // namespace cairn
