@@ -187,9 +187,9 @@ TEST(DecodeTime, KnowsFromPromptsHowCheapRowsCanBe) {
   time.learn(1, 4, 0.012);
   for (int i = 0; i < 3; ++i) time.learn(1, 5, 0.022);
   // As dear as rows were on average.
-  EXPECT_TRUE(is_about(time.seconds(1, 7, 0), 0.028));
-  EXPECT_TRUE(is_about(time.seconds(1, 7, 0.002), 0.028));
-  EXPECT_TRUE(is_about(time.seconds(1, 3, 0.002), 0.010 + 2 * 0.002 / 3));
+  EXPECT_PRED2(is_about, time.seconds(1, 7, 0), 0.028);
+  EXPECT_PRED2(is_about, time.seconds(1, 7, 0.002), 0.028);
+  EXPECT_PRED2(is_about, time.seconds(1, 3, 0.002), 0.010 + 2 * 0.002 / 3);
   EXPECT_EQ(time.seconds(1, 20, 0.002), 0);
   // A prompt that was short, or held up, says that rows are dear: more than a quarter of a plain
   // step is not believed, or more of them would never be tried.
@@ -202,14 +202,14 @@ TEST(DecodeTime, TakesTheLeastOfAsManyRowsAndMore) {
   DecodeTime time;
   time.learn(1, 1, 0.100);
   time.learn(1, 4, 0.012);
-  EXPECT_TRUE(is_about(time.seconds(1, 1, 0), 0.012));
+  EXPECT_PRED2(is_about, time.seconds(1, 1, 0), 0.012);
   time.learn(1, 1, 0.010);
   time.learn(1, 2, 0.300);
-  EXPECT_TRUE(is_about(time.seconds(1, 2, 0), 0.012));
+  EXPECT_PRED2(is_about, time.seconds(1, 2, 0), 0.012);
   time.learn(1, 8, 0.300);
-  EXPECT_TRUE(is_about(time.seconds(1, 8, 0), 0.022));
+  EXPECT_PRED2(is_about, time.seconds(1, 8, 0), 0.022);
   for (int i = 0; i < 2; ++i) time.learn(1, 8, 0.300);
-  EXPECT_TRUE(is_about(time.seconds(1, 8, 0), 0.300));
+  EXPECT_PRED2(is_about, time.seconds(1, 8, 0), 0.300);
 }
 
 // Behind more and more tokens steps of as many rows take longer and longer. What those of other
@@ -223,7 +223,7 @@ TEST(DecodeTime, FollowsATextThatBecomesLonger) {
     for (int i = 0; i < 4; ++i) learn(rows, 1);
   }
   for (int i = 1; i <= 400; ++i) learn(i % 3 == 0 ? 1 : 4, 1 + i / 800.0);
-  EXPECT_TRUE(is_about(time.seconds(1, 4, 0), 0.014 * 1.5));
+  EXPECT_PRED2(is_about, time.seconds(1, 4, 0), 0.014 * 1.5);
   for (const int32_t rows : {8, 16}) {
     EXPECT_GT(time.seconds(1, rows, 0), (0.010 + 0.001 * rows) * 1.25);
     EXPECT_LT(time.seconds(1, rows, 0), (0.010 + 0.001 * rows) * 1.5);
@@ -263,16 +263,16 @@ TEST(DecodeTime, FollowsAMemoryThatBecomesFaster) {
   learn(1, 0.016);
   learn(2, 0.017);
   learn(8, 0.038);
-  EXPECT_TRUE(is_about(time.seconds(1, 2, 0), 0.017));
+  EXPECT_PRED2(is_about, time.seconds(1, 2, 0), 0.017);
   learn(1, 0.012);
-  EXPECT_TRUE(is_about(time.seconds(1, 2, 0), 0.013));
-  EXPECT_TRUE(is_about(time.seconds(1, 8, 0), 0.034));
+  EXPECT_PRED2(is_about, time.seconds(1, 2, 0), 0.013);
+  EXPECT_PRED2(is_about, time.seconds(1, 8, 0), 0.034);
   // Arithmetic is as slow as it was: the next steps say so.
   learn(8, 0.038);
-  EXPECT_TRUE(is_about(time.seconds(1, 8, 0), 0.038));
+  EXPECT_PRED2(is_about, time.seconds(1, 8, 0), 0.038);
   // And where memory becomes slower, rows that were fast do for a try.
   learn(1, 0.020);
-  EXPECT_LT(time.seconds(1, 8, 0), 0.038 * 1.05);
+  EXPECT_NEAR(time.seconds(1, 8, 0), 0.038, 0.0015);
 }
 
 }  // namespace

@@ -15,10 +15,12 @@ namespace cairn {
 namespace {
 
 constexpr int64_t kStale = 1024;   // Steps after which a number of rows is tried again.
-// What a step takes more or less than expected: up to so much of the lesser time it says something
-// of other numbers of rows; so much of that is believed; and what each drafted row may have to do
-// with it, beside what the step as a whole has.
-constexpr double kSurpriseMost = 0.2, kFollow = 0.15, kOfRows = 0.25;
+// A step that takes longer or shorter than its like did changes what steps of other numbers of rows
+// are expected to take.
+constexpr double kSurpriseMost = 0.2;  // Of the lesser time; what goes beyond that says nothing.
+constexpr double kFollow = 0.15;       // Of the surprise: the part by which the others follow.
+// How much of it each drafted row is thought to cause, beside what the step as a whole does.
+constexpr double kOfRows = 0.25;
 constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least;
 constexpr double kRowCostMost = 0.25;  // and at most, while prompts, or a step or two, told of it.
 // A step that took longer than so many of its like was held up by the machine, as it would have
@@ -69,6 +71,7 @@ void DecodeTime::Table::follow(size_t drafts, double expected, double seconds) {
     time += std::clamp(by, -far, far);
   };
   for (size_t row = 0; row < drafted.size(); ++row) {
+    if (drafted[row].count == 0) continue;
     const size_t told = std::min(row, 4 * drafts + 2);
     const double by = part * (1 + kOfRows * double(drafts * told));
     for (double& last : drafted[row].last) move(last, by);
@@ -114,7 +117,6 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) 
   // little of the next; but rows become dearer, never cheaper.
   const double least = row_seconds > 0 ? std::min(row_seconds, kRowCostMost * known[0])
                                        : kRowCost * known[0];
-  double slope = least;
   size_t last = 0;
   for (size_t row = 1; row <= kDraftedMax && last < wanted; ++row) {
     if (known[row] == 0) continue;
@@ -124,10 +126,11 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) 
       if (wanted == last + 1) return known[last] + std::min(cost, least);
       return known[last] + cost * double(wanted - last);
     }
-    slope = std::max(least, (known[row] - known[0]) / double(row));
     last = row;
   }
-  return wanted <= 2 * last + 2 ? known[last] + slope * double(wanted - last) : 0;
+  if (wanted > 2 * last + 2) return 0;
+  const double average = last > 0 ? (known[last] - known[0]) / double(last) : 0;
+  return known[last] + std::max(least, average) * double(wanted - last);
 }
 
 void DraftRows::begin(int32_t row_count_max) {
