@@ -210,9 +210,12 @@ def main():
     parser.add_argument("--slowest", metavar="N", type=int, default=0,
                         help="print the N tests that took longest")
     options = parser.parse_args()
-    # In the background of a shell Ctrl-C is ignored, and programs under test would inherit that.
+    # In the background of a shell Ctrl-C is ignored, and under nohup the end of the terminal. What
+    # is ignored would be so in programs under test too; what is handled is not.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: None)
     return run(options.build, re.compile(options.pattern), options.without, options.jobs,
                options.slowest)
 
