@@ -617,7 +617,7 @@ Result<size_t> LaneBatch::step(std::span<Lane* const> lanes) {
 
 Status LaneBatch::step(Lane& lane, DraftedAnswer& answer) {
   draft_rows_.begin(engine_->runner().row_count_max());
-  draft_rows_.add(&answer);
+  draft_rows_.add(&answer, lane.sequence().length());
   draft_rows_.choose(step_time_.prompt_row_seconds());
   const StepItem item = lane.next(draft_rows_.rows(0));
   const Clock::time_point begin = Clock::now();

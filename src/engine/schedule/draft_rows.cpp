@@ -14,7 +14,8 @@ namespace cairn {
 
 namespace {
 
-constexpr int64_t kStale = 1024;   // Steps after which a number of rows is tried again.
+constexpr uint64_t kShortText = 2048;  // Positions: attending to fewer is a small part of a step.
+constexpr int64_t kStale = 128;        // Steps after which a number of rows is tried again.
 // A step that takes longer or shorter than its like did changes what steps of other numbers of rows
 // are expected to take.
 constexpr double kSurpriseMost = 0.2;  // Of the lesser time; what goes beyond that says nothing.
@@ -29,9 +30,22 @@ constexpr double kHeldUp = 1.5;
 
 }  // namespace
 
-size_t DecodeTime::size_of(int32_t sequences) {
-  CHECK(sequences > 0);
-  return std::min(size_t(std::bit_width(uint32_t(sequences)) - 1), kSequenceSizes - 1);
+DecodeTime::DecodeTime() : tables_(kSequenceSizes * kLengths) {}
+
+size_t DecodeTime::table_of(const DecodeLoad& load) {
+  CHECK(load.sequences > 0);
+  const uint64_t length = uint64_t(load.positions) / uint64_t(load.sequences);
+  const size_t size = size_t(std::bit_width(uint32_t(load.sequences)) - 1);
+  const size_t class_of_length = size_t(std::bit_width(length / kShortText));
+  return std::min(size, kSequenceSizes - 1) * kLengths + std::min(class_of_length, kLengths - 1);
+}
+
+const DecodeTime::Table& DecodeTime::known_table(const DecodeLoad& load) const {
+  const size_t own = table_of(load), first = own / kLengths * kLengths;
+  for (size_t table = own + 1; table-- > first;) {
+    if (tables_[table].step_count > 0) return tables_[table];
+  }
+  return tables_[own];
 }
 
 std::array<double, DecodeTime::Entry::kLast> DecodeTime::Entry::sorted() const {
@@ -55,8 +69,10 @@ double DecodeTime::Entry::seconds(double plain_now) const {
   return then < plain ? then : std::min(then, plain_now + (then - plain));
 }
 
-void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
-  tables_[size_of(sequences)].learn(std::min(size_t(rows - sequences), kDraftedMax), seconds);
+void DecodeTime::learn(const DecodeLoad& load, int32_t rows, double seconds) {
+  Table& table = tables_[table_of(load)];
+  if (table.step_count == 0) table = known_table(load);
+  table.learn(std::min(size_t(rows - load.sequences), kDraftedMax), seconds);
 }
 
 // A step of normalized least mean squares on what a step takes more than it did: so much for all
@@ -108,10 +124,10 @@ void DecodeTime::Table::learn(size_t drafts, double seconds) {
   }
 }
 
-double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) const {
-  const Table& table = tables_[size_of(sequences)];
+double DecodeTime::seconds(const DecodeLoad& load, int32_t rows, double row_seconds) const {
+  const Table& table = known_table(load);
   const std::array<double, kDraftedMax + 1>& known = table.known;
-  const size_t wanted = size_t(rows - sequences);
+  const size_t wanted = size_t(rows - load.sequences);
   if (table.drafted[0].count == 0 || wanted > kDraftedMax) return 0;
   // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
   // little of the next; but rows become dearer, never cheaper.
@@ -135,28 +151,31 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) 
 
 void DraftRows::begin(int32_t row_count_max) {
   row_count_max_ = row_count_max;
+  load_ = {};
   draft_count_ = 0;
   answers_.clear();
   counts_.clear();
 }
 
-void DraftRows::add(DraftedAnswer* answer) {
+void DraftRows::add(DraftedAnswer* answer, int32_t length) {
+  ++load_.sequences;
+  load_.positions += length;
   answers_.push_back(answer);
   counts_.push_back(0);
 }
 
 void DraftRows::choose(double row_seconds) {
-  const int32_t sequences = int32_t(answers_.size());
+  const int32_t sequences = load_.sequences;
   const auto is_drafted = [](const DraftedAnswer* answer) { return answer != nullptr; };
   if (std::none_of(answers_.begin(), answers_.end(), is_drafted)) return;
   // What drafts would be worth is not known before a step without any.
-  if (!checks_all_ && time_.seconds(sequences, sequences, 0) == 0) return;
+  if (!checks_all_ && time_.seconds(load_, sequences, 0) == 0) return;
   reach_.clear();
   for (DraftedAnswer* answer : answers_) {
     const int32_t count_max = row_count_max_ - sequences;
     reach_.push_back(answer != nullptr ? answer->propose(count_max) : std::span<const float>());
   }
-  const auto seconds = [&](int32_t rows) { return time_.seconds(sequences, rows, row_seconds); };
+  const auto seconds = [&](int32_t rows) { return time_.seconds(load_, rows, row_seconds); };
   if (checks_all_) {
     take_all(row_count_max_ - sequences);
   } else {
@@ -179,16 +198,15 @@ void DraftRows::take_all(int32_t row_count) {
 // What drafts have left to be replayed makes the steps behind them slower, not those without
 // drafts.
 void DraftRows::learn(double seconds, int32_t replayed_rows) {
-  const int32_t sequences = int32_t(answers_.size());
-  if (sequences == 0) return;
-  const int32_t rows = sequences + draft_count_;
+  if (answers_.empty()) return;
+  const int32_t rows = load_.sequences + draft_count_;
   const bool tells = draft_count_ > 0 || replayed_rows == 0;
-  if (tells) time_.learn(sequences, rows, seconds);
-  const double usual = time_.seconds(sequences, rows, 0);
+  if (tells) time_.learn(load_, rows, seconds);
+  const double usual = time_.seconds(load_, rows, 0);
   const double charged = usual > 0 ? std::min(seconds, kHeldUp * usual) : seconds;
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i] == nullptr) continue;
-    answers_[i]->learn(charged, time_.seconds(sequences, rows - counts_[i], 0));
+    answers_[i]->learn(charged, time_.seconds(load_, rows - counts_[i], 0));
   }
 }
 

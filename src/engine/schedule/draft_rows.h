@@ -11,25 +11,37 @@
 
 namespace cairn {
 
-// What steps without rows of prompts take, by the number of sequences and rows. A machine may hold
-// steps up, for many times as long as they take: so averages say little, and of the last four steps
-// of as many rows the second quickest counts. Behind a text that grows all steps take longer, those
-// of more rows the more so, and most numbers of rows are seldom tried: what a step takes more or
-// less than its like did moves all others by a part of that. Where the memory becomes faster,
-// because others leave it alone, that shows in the steps without drafts first, and is believed of
-// all others too.
+// The sequences that a step goes on with.
+struct DecodeLoad {
+  int32_t sequences = 0;
+  int64_t positions = 0;  // Of all their texts.
+};
+
+// What steps without rows of prompts take, by the number of sequences and rows, and by how long the
+// texts are, since rows of long ones attend to more. A machine may hold steps up, for many times as
+// long as they take: so averages say little, and of the last four steps of as many rows the second
+// quickest counts. Behind a text that grows all steps take longer, those of more rows the more so,
+// and most numbers of rows are seldom tried: what a step takes more or less than its like did moves
+// all others by a part of that. Where the memory becomes faster, because others leave it alone,
+// that shows in the steps without drafts first, and is believed of all others too. What was not
+// tried for long is forgotten: rows that were dear while others used the machine would never be
+// tried again.
 class DecodeTime {
  public:
-  void learn(int32_t sequences, int32_t rows, double seconds);
-  // 0: no step of so many sequences without drafts is known, or these are more than twice as many
-  // rows as any that are. A number of rows that is not known lies on a line between two that are;
-  // the first one above a known one may be as cheap as rows come: `row_seconds`, of a row beside
-  // many others (0: not known). Above all of them rows are as dear as they are on average.
-  double seconds(int32_t sequences, int32_t rows, double row_seconds) const;
+  DecodeTime();
+
+  void learn(const DecodeLoad& load, int32_t rows, double seconds);
+  // 0: no step of such a load without drafts is known, or these are more than twice as many rows as
+  // any that are. A number of rows that is not known lies on a line between two that are; the first
+  // one above a known one may be as cheap as rows come: `row_seconds`, of a row beside many others
+  // (0: not known). Above all of them rows are as dear as they are on average. Of texts of a length
+  // of which nothing is known yet, what is known of shorter ones.
+  double seconds(const DecodeLoad& load, int32_t rows, double row_seconds) const;
 
  private:
   static constexpr size_t kDraftedMax = 64;    // Rows beside those of the sequences.
   static constexpr size_t kSequenceSizes = 7;  // Powers of two.
+  static constexpr size_t kLengths = 8;        // Likewise, the first one of all short texts.
 
   struct Entry {
     static constexpr size_t kLast = 4;
@@ -54,9 +66,11 @@ class DecodeTime {
     void learn(size_t drafts, double seconds);
     void follow(size_t drafts, double expected, double seconds);
   };
-  static size_t size_of(int32_t sequences);
+  static size_t table_of(const DecodeLoad& load);  // An index.
+  // The load's own; or, while it knows nothing, that of the next shorter texts that does.
+  const Table& known_table(const DecodeLoad& load) const;
 
-  std::array<Table, kSequenceSizes> tables_;
+  std::vector<Table> tables_;  // [sequences][length]
 };
 
 class DraftRows {
@@ -65,9 +79,9 @@ class DraftRows {
   explicit DraftRows(bool checks_all = false) : checks_all_(checks_all) {}
 
   // Sequences that go on with an answer, for the step that is being chosen: of an answer without
-  // drafts null. `row_count_max`: of them all.
+  // drafts null. `row_count_max`: of them all; `length`: of the sequence's text.
   void begin(int32_t row_count_max);
-  void add(DraftedAnswer* answer);
+  void add(DraftedAnswer* answer, int32_t length);
   // Has the answers check theirs; rows(i) are those of sequence i then, drafts included.
   // `row_seconds`: what a row of a prompt takes beside many others; 0: not known.
   void choose(double row_seconds = 0);
@@ -89,6 +103,7 @@ class DraftRows {
   std::vector<DraftedAnswer*> answers_;
   std::vector<std::span<const float>> reach_;
   std::vector<int32_t> counts_;
+  DecodeLoad load_;
   int32_t draft_count_ = 0;
   DecodeTime time_;
 };

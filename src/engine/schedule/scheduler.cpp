@@ -434,7 +434,9 @@ void Scheduler::choose_rows() {
 void Scheduler::choose_drafts() {
   draft_rows_.begin(engine_->runner().row_count_max());
   if (prompt_rows_ > 0) return;
-  for (const Share& share : shares_) draft_rows_.add(share.job->job->drafted());
+  for (const Share& share : shares_) {
+    draft_rows_.add(share.job->job->drafted(), share.job->lane()->sequence().length());
+  }
   draft_rows_.choose(step_time_.prompt_row_seconds());
   for (size_t i = 0; i < shares_.size(); ++i) shares_[i].row_count = draft_rows_.rows(i);
 }
