@@ -595,7 +595,6 @@ Status Lane::finish_turn() {
 }
 
 Result<size_t> LaneBatch::step(std::span<Lane* const> lanes) {
-  const Clock::time_point begin = Clock::now();
   stepped_.clear();
   items_.clear();
   int32_t free_rows = engine_->runner().row_count_max();
@@ -609,8 +608,6 @@ Result<size_t> LaneBatch::step(std::span<Lane* const> lanes) {
     return stepped_[item]->take(outputs);
   };
   CAIRN_TRY(const StepReport report, engine_->step(items_, take));
-  const bool is_prompt = report.item_count == 1 && report.replayed_rows == 0;
-  if (is_prompt) step_time_.learn(0, report.computed_rows, seconds_since(begin));
   for (size_t item = 0; item < report.item_count; ++item) CAIRN_TRY(stepped_[item]->settle());
   return report.item_count;
 }
@@ -618,7 +615,7 @@ Result<size_t> LaneBatch::step(std::span<Lane* const> lanes) {
 Status LaneBatch::step(Lane& lane, DraftedAnswer& answer) {
   draft_rows_.begin(engine_->runner().row_count_max());
   draft_rows_.add(&answer, lane.sequence().length());
-  draft_rows_.choose(step_time_.prompt_row_seconds());
+  draft_rows_.choose();
   const StepItem item = lane.next(draft_rows_.rows(0));
   const Clock::time_point begin = Clock::now();
   const auto take = [&](size_t, const StepOutputs& outputs) { return answer.take(outputs); };

@@ -8,7 +8,6 @@
 #include "engine/drafted_answer.h"
 #include "engine/lane.h"
 #include "engine/schedule/draft_rows.h"
-#include "engine/schedule/step_time.h"
 
 namespace cairn {
 
@@ -35,7 +34,6 @@ class LaneBatch {
  private:
   Engine* engine_;
   DraftRows draft_rows_;
-  StepTime step_time_;
   std::vector<Lane*> stepped_;
   std::vector<StepItem> items_;
 };

@@ -22,8 +22,10 @@ constexpr double kSurpriseMost = 0.2;  // Of the lesser time; what goes beyond t
 constexpr double kFollow = 0.15;       // Of the surprise: the part by which the others follow.
 // How much of it each drafted row is thought to cause, beside what the step as a whole does.
 constexpr double kOfRows = 0.25;
-constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least;
-constexpr double kRowCostMost = 0.25;  // and at most, while prompts, or a step or two, told of it.
+// Of a plain step: what a row may cost at least, as its arithmetic hides behind the reading of
+// weights; and at most, while only a step or two told of it.
+constexpr double kRowCost = 0.04;
+constexpr double kRowCostMost = 0.25;
 // A step that took longer than so many of its like was held up by the machine, as it would have
 // been without drafts: they are not charged for that.
 constexpr double kHeldUp = 1.5;
@@ -124,15 +126,14 @@ void DecodeTime::Table::learn(size_t drafts, double seconds) {
   }
 }
 
-double DecodeTime::seconds(const DecodeLoad& load, int32_t rows, double row_seconds) const {
+double DecodeTime::seconds(const DecodeLoad& load, int32_t rows) const {
   const Table& table = known_table(load);
   const std::array<double, kDraftedMax + 1>& known = table.known;
   const size_t wanted = size_t(rows - load.sequences);
   if (table.drafted[0].count == 0 || wanted > kDraftedMax) return 0;
   // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
   // little of the next; but rows become dearer, never cheaper.
-  const double least = row_seconds > 0 ? std::min(row_seconds, kRowCostMost * known[0])
-                                       : kRowCost * known[0];
+  const double least = kRowCost * known[0];
   size_t last = 0;
   for (size_t row = 1; row <= kDraftedMax && last < wanted; ++row) {
     if (known[row] == 0) continue;
@@ -164,18 +165,18 @@ void DraftRows::add(DraftedAnswer* answer, int32_t length) {
   counts_.push_back(0);
 }
 
-void DraftRows::choose(double row_seconds) {
+void DraftRows::choose() {
   const int32_t sequences = load_.sequences;
   const auto is_drafted = [](const DraftedAnswer* answer) { return answer != nullptr; };
   if (std::none_of(answers_.begin(), answers_.end(), is_drafted)) return;
   // What drafts would be worth is not known before a step without any.
-  if (!checks_all_ && time_.seconds(load_, sequences, 0) == 0) return;
+  if (!checks_all_ && time_.seconds(load_, sequences) == 0) return;
   reach_.clear();
   for (DraftedAnswer* answer : answers_) {
     const int32_t count_max = row_count_max_ - sequences;
     reach_.push_back(answer != nullptr ? answer->propose(count_max) : std::span<const float>());
   }
-  const auto seconds = [&](int32_t rows) { return time_.seconds(load_, rows, row_seconds); };
+  const auto seconds = [&](int32_t rows) { return time_.seconds(load_, rows); };
   if (checks_all_) {
     take_all(row_count_max_ - sequences);
   } else {
@@ -202,11 +203,11 @@ void DraftRows::learn(double seconds, int32_t replayed_rows) {
   const int32_t rows = load_.sequences + draft_count_;
   const bool tells = draft_count_ > 0 || replayed_rows == 0;
   if (tells) time_.learn(load_, rows, seconds);
-  const double usual = time_.seconds(load_, rows, 0);
+  const double usual = time_.seconds(load_, rows);
   const double charged = usual > 0 ? std::min(seconds, kHeldUp * usual) : seconds;
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i] == nullptr) continue;
-    answers_[i]->learn(charged, time_.seconds(load_, rows - counts_[i], 0));
+    answers_[i]->learn(charged, time_.seconds(load_, rows - counts_[i]));
   }
 }
 

@@ -33,10 +33,10 @@ class DecodeTime {
   void learn(const DecodeLoad& load, int32_t rows, double seconds);
   // 0: no step of such a load without drafts is known, or these are more than twice as many rows as
   // any that are. A number of rows that is not known lies on a line between two that are; the first
-  // one above a known one may be as cheap as rows come: `row_seconds`, of a row beside many others
-  // (0: not known). Above all of them rows are as dear as they are on average. Of texts of a length
-  // of which nothing is known yet, what is known of shorter ones.
-  double seconds(const DecodeLoad& load, int32_t rows, double row_seconds) const;
+  // one above a known one may be as cheap as rows come, and so is tried. Above all of them rows are
+  // as dear as they are on average. Of texts of a length of which nothing is known yet, what is
+  // known of shorter ones.
+  double seconds(const DecodeLoad& load, int32_t rows) const;
 
  private:
   static constexpr size_t kDraftedMax = 64;    // Rows beside those of the sequences.
@@ -83,8 +83,7 @@ class DraftRows {
   void begin(int32_t row_count_max);
   void add(DraftedAnswer* answer, int32_t length);
   // Has the answers check theirs; rows(i) are those of sequence i then, drafts included.
-  // `row_seconds`: what a row of a prompt takes beside many others; 0: not known.
-  void choose(double row_seconds = 0);
+  void choose();
   int32_t rows(size_t sequence) const { return counts_[sequence] + 1; }
 
   int32_t draft_count() const { return draft_count_; }  // Those that are checked.

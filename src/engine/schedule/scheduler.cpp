@@ -437,7 +437,7 @@ void Scheduler::choose_drafts() {
   for (const Share& share : shares_) {
     draft_rows_.add(share.job->job->drafted(), share.job->lane()->sequence().length());
   }
-  draft_rows_.choose(step_time_.prompt_row_seconds());
+  draft_rows_.choose();
   for (size_t i = 0; i < shares_.size(); ++i) shares_[i].row_count = draft_rows_.rows(i);
 }
 
