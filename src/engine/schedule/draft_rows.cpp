@@ -15,7 +15,7 @@ namespace cairn {
 namespace {
 
 constexpr uint64_t kShortText = 2048;  // Positions: attending to fewer is a small part of a step.
-constexpr int64_t kStale = 128;        // Steps after which a number of rows is tried again.
+constexpr int64_t kStale = 256;        // Steps after which a number of rows is tried again.
 // A step that takes longer or shorter than its like did changes what steps of other numbers of rows
 // are expected to take.
 constexpr double kSurpriseMost = 0.2;  // Of the lesser time; what goes beyond that says nothing.
@@ -26,6 +26,8 @@ constexpr double kOfRows = 0.25;
 // weights; and at most, while only a step or two told of it.
 constexpr double kRowCost = 0.04;
 constexpr double kRowCostMost = 0.25;
+// Of what rows cost on average: what the first one above a known number of them may.
+constexpr double kNextRow = 0.75;
 // A step that took longer than so many of its like was held up by the machine, as it would have
 // been without drafts: they are not charged for that.
 constexpr double kHeldUp = 1.5;
@@ -100,8 +102,10 @@ void DecodeTime::Table::follow(size_t drafts, double expected, double seconds) {
 void DecodeTime::Table::learn(size_t drafts, double seconds) {
   const int64_t now = ++step_count;
   Entry& entry = drafted[drafts];
-  if (drafts > 0 && now - entry.learned_at > kStale) entry = {};
   if (entry.count > 0) follow(drafts, entry.median(), seconds);
+  // After a while the first step counts twice: it is enough to show that rows are cheaper now.
+  const bool is_old = drafts > 0 && now - entry.learned_at > kStale;
+  if (is_old && entry.is_sure()) entry.last[entry.count++ % Entry::kLast] = seconds;
   entry.last[entry.count++ % Entry::kLast] = seconds;
   entry.learned_at = now;
   const double plain = drafted[0].seconds();
@@ -133,21 +137,23 @@ double DecodeTime::seconds(const DecodeLoad& load, int32_t rows) const {
   if (table.drafted[0].count == 0 || wanted > kDraftedMax) return 0;
   // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
   // little of the next; but rows become dearer, never cheaper.
-  const double least = kRowCost * known[0];
   size_t last = 0;
+  const auto average = [&] {
+    const double cost = last > 0 ? (known[last] - known[0]) / double(last) : 0;
+    return std::max(cost, kRowCost * known[0]);
+  };
   for (size_t row = 1; row <= kDraftedMax && last < wanted; ++row) {
     if (known[row] == 0) continue;
     if (row > wanted) {
       const double cost = (known[row] - known[last]) / double(row - last);
-      // The first one may be as cheap as they come: it is soon known, too.
-      if (wanted == last + 1) return known[last] + std::min(cost, least);
+      // The first one may be cheaper: it is soon known, too.
+      if (wanted == last + 1) return known[last] + std::min(cost, kNextRow * average());
       return known[last] + cost * double(wanted - last);
     }
     last = row;
   }
   if (wanted > 2 * last + 2) return 0;
-  const double average = last > 0 ? (known[last] - known[0]) / double(last) : 0;
-  return known[last] + std::max(least, average) * double(wanted - last);
+  return known[last] + average() * double(wanted - last);
 }
 
 void DraftRows::begin(int32_t row_count_max) {

@@ -33,9 +33,9 @@ class DecodeTime {
   void learn(const DecodeLoad& load, int32_t rows, double seconds);
   // 0: no step of such a load without drafts is known, or these are more than twice as many rows as
   // any that are. A number of rows that is not known lies on a line between two that are; the first
-  // one above a known one may be as cheap as rows come, and so is tried. Above all of them rows are
-  // as dear as they are on average. Of texts of a length of which nothing is known yet, what is
-  // known of shorter ones.
+  // one above a known one may be cheaper than rows are on average, and so is tried. Above all of
+  // them rows are as dear as they are on average. Of texts of a length of which nothing is known
+  // yet, what is known of shorter ones.
   double seconds(const DecodeLoad& load, int32_t rows) const;
 
  private:
