@@ -34,8 +34,6 @@ constexpr double kHeldUp = 1.5;
 
 }  // namespace
 
-DecodeTime::DecodeTime() : tables_(kSequenceSizes * kLengths) {}
-
 size_t DecodeTime::table_of(const DecodeLoad& load) {
   CHECK(load.sequences > 0);
   const uint64_t length = uint64_t(load.positions) / uint64_t(load.sequences);
@@ -44,12 +42,12 @@ size_t DecodeTime::table_of(const DecodeLoad& load) {
   return std::min(size, kSequenceSizes - 1) * kLengths + std::min(class_of_length, kLengths - 1);
 }
 
-const DecodeTime::Table& DecodeTime::known_table(const DecodeLoad& load) const {
+const DecodeTime::Table* DecodeTime::known_table(const DecodeLoad& load) const {
   const size_t own = table_of(load), first = own / kLengths * kLengths;
   for (size_t table = own + 1; table-- > first;) {
-    if (tables_[table].step_count > 0) return tables_[table];
+    if (tables_[table] != nullptr) return tables_[table].get();
   }
-  return tables_[own];
+  return nullptr;
 }
 
 std::array<double, DecodeTime::Entry::kLast> DecodeTime::Entry::sorted() const {
@@ -74,9 +72,12 @@ double DecodeTime::Entry::seconds(double plain_now) const {
 }
 
 void DecodeTime::learn(const DecodeLoad& load, int32_t rows, double seconds) {
-  Table& table = tables_[table_of(load)];
-  if (table.step_count == 0) table = known_table(load);
-  table.learn(std::min(size_t(rows - load.sequences), kDraftedMax), seconds);
+  std::unique_ptr<Table>& table = tables_[table_of(load)];
+  if (table == nullptr) {
+    const Table* const shorter = known_table(load);
+    table = shorter != nullptr ? std::make_unique<Table>(*shorter) : std::make_unique<Table>();
+  }
+  table->learn(std::min(size_t(rows - load.sequences), kDraftedMax), seconds);
 }
 
 // A step of normalized least mean squares on what a step takes more than it did: so much for all
@@ -131,10 +132,10 @@ void DecodeTime::Table::learn(size_t drafts, double seconds) {
 }
 
 double DecodeTime::seconds(const DecodeLoad& load, int32_t rows) const {
-  const Table& table = known_table(load);
-  const std::array<double, kDraftedMax + 1>& known = table.known;
+  const Table* const table = known_table(load);
   const size_t wanted = size_t(rows - load.sequences);
-  if (table.drafted[0].count == 0 || wanted > kDraftedMax) return 0;
+  if (table == nullptr || table->drafted[0].count == 0 || wanted > kDraftedMax) return 0;
+  const std::array<double, kDraftedMax + 1>& known = table->known;
   // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
   // little of the next; but rows become dearer, never cheaper.
   size_t last = 0;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,8 +29,6 @@ struct DecodeLoad {
 // tried again.
 class DecodeTime {
  public:
-  DecodeTime();
-
   void learn(const DecodeLoad& load, int32_t rows, double seconds);
   // 0: no step of such a load without drafts is known, or these are more than twice as many rows as
   // any that are. A number of rows that is not known lies on a line between two that are; the first
@@ -67,10 +66,11 @@ class DecodeTime {
     void follow(size_t drafts, double expected, double seconds);
   };
   static size_t table_of(const DecodeLoad& load);  // An index.
-  // The load's own; or, while it knows nothing, that of the next shorter texts that does.
-  const Table& known_table(const DecodeLoad& load) const;
+  // The load's own; or, where there is none, that of the next shorter texts; or null.
+  const Table* known_table(const DecodeLoad& load) const;
 
-  std::vector<Table> tables_;  // [sequences][length]
+  // [sequences][length]; null: nothing is known.
+  std::array<std::unique_ptr<Table>, kSequenceSizes * kLengths> tables_;
 };
 
 class DraftRows {
