@@ -102,11 +102,13 @@ void DecodeTime::Table::follow(size_t drafts, double expected, double seconds) {
 
 void DecodeTime::Table::learn(size_t drafts, double seconds) {
   const int64_t now = ++step_count;
+  const auto is_stale = [&](size_t row) {
+    return row > 0 && now - drafted[row].learned_at > kStale;
+  };
   Entry& entry = drafted[drafts];
   if (entry.count > 0) follow(drafts, entry.median(), seconds);
   // After a while the first step counts twice: it is enough to show that rows are cheaper now.
-  const bool is_old = drafts > 0 && now - entry.learned_at > kStale;
-  if (is_old && entry.is_sure()) entry.last[entry.count++ % Entry::kLast] = seconds;
+  if (is_stale(drafts) && entry.is_sure()) entry.last[entry.count++ % Entry::kLast] = seconds;
   entry.last[entry.count++ % Entry::kLast] = seconds;
   entry.learned_at = now;
   const double plain = drafted[0].seconds();
@@ -116,8 +118,7 @@ void DecodeTime::Table::learn(size_t drafts, double seconds) {
   known = {};
   double of_more = std::numeric_limits<double>::infinity();
   for (size_t row = drafted.size(); row-- > 0;) {
-    const bool is_stale = row > 0 && now - drafted[row].learned_at > kStale;
-    if (drafted[row].count == 0 || is_stale) continue;
+    if (drafted[row].count == 0 || is_stale(row)) continue;
     known[row] = of_more = std::min(of_more, drafted[row].seconds(plain));
   }
   size_t last = 0;
