@@ -22,8 +22,8 @@ constexpr double kSurpriseMost = 0.2;  // Of the lesser time; what goes beyond t
 constexpr double kFollow = 0.15;       // Of the surprise: the part by which the others follow.
 // How much of it each drafted row is thought to cause, beside what the step as a whole does.
 constexpr double kOfRows = 0.25;
-// Of a plain step: what a row may cost at least, as its arithmetic hides behind the reading of
-// weights; and at most, while only a step or two told of it.
+// Of a plain step: what rows are taken for on average at least, as their arithmetic hides behind
+// the reading of weights; and what one is at most, while only a step or two told of it.
 constexpr double kRowCost = 0.04;
 constexpr double kRowCostMost = 0.25;
 // Of what rows cost on average: what the first one above a known number of them may.
