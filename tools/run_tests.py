@@ -201,6 +201,14 @@ def run(build, pattern, without, jobs, slowest):
     return report.finish(slowest)
 
 
+def hear_ignored_signals():
+    """A shell starts what runs in the background with Ctrl-C and Ctrl-\\ ignored, nohup with the
+    terminal's end. Programs under test would ignore them too, but not what is handled here."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
@@ -210,12 +218,7 @@ def main():
     parser.add_argument("--slowest", metavar="N", type=int, default=0,
                         help="print the N tests that took longest")
     options = parser.parse_args()
-    # In the background of a shell Ctrl-C is ignored, and under nohup the end of the terminal. What
-    # is ignored would be so in programs under test too; what is handled is not.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda number, frame: None)
+    hear_ignored_signals()
     return run(options.build, re.compile(options.pattern), options.without, options.jobs,
                options.slowest)
 

@@ -4,7 +4,9 @@ import io
 import os
 import pathlib
 import re
+import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -86,6 +88,25 @@ class RunTestsTest(unittest.TestCase):
     def test_none_at_all_is_a_failure(self):
         outcomes, _ = self.run_tests("DISABLED")
         self.assertEqual((outcomes, self.code), ({}, 1))
+
+    def test_what_was_ignored_is_not_by_programs_under_test(self):
+        ends = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+        handlers = [signal.signal(end, signal.SIG_IGN) for end in ends]
+        try:
+            self.assertEqual(self.ignored_by_a_child(ends), set(ends), "so that this test can fail")
+            run_tests.hear_ignored_signals()
+            self.assertEqual(self.ignored_by_a_child(ends), set())
+            for end in ends:
+                os.kill(os.getpid(), end)  # Still ignored here.
+        finally:
+            for end, handler in zip(ends, handlers):
+                signal.signal(end, handler)
+
+    @staticmethod
+    def ignored_by_a_child(ends):
+        status = subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True).stdout
+        mask = int(re.search(r"^SigIgn:\s*(\w+)$", status, re.MULTILINE)[1], 16)
+        return {end for end in ends if mask >> (end - 1) & 1}
 
 
 if __name__ == "__main__":
