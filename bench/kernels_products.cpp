@@ -100,7 +100,7 @@ std::unique_ptr<Work> make_experts(Context& context, const quant::Type& type, in
 
 void add_products(Context& context) {
   for (const quant::Type* type : quant::all()) {
-    for (const int32_t rows : {1, 2, 4, 6, 8, 12, 16, 24, 32, 64, 128, 512}) {
+    for (const int32_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 24, 32, 64, 128, 512}) {
       context.add(fmt::format("matmul/{}/rows:{}", type->name, rows),
                   [&context, type, rows] { return make_products(context, *type, rows); });
     }

@@ -62,30 +62,21 @@ int32_t multiply_packed_groups(const Product& product, const RowsView& x) {
   return output;
 }
 
-// How many rows the next block takes when `rest` are left: 1, 2, 4, kTileRows or kBlockRows; the
-// last block may have rows too many.
+// How many rows the next block takes when `rest` are left: as many as there may be, or, where that
+// would leave fewer, half.
 template <class V>
 constexpr int32_t block_rows(int32_t rest) {
-  if (rest <= 2) return rest;
-  if (rest <= 4 || V::kBlockRows == 4) return 4;
-  if (rest <= V::kTileRows || (rest > V::kBlockRows && rest <= 2 * V::kTileRows)) {
-    return V::kTileRows;
-  }
-  return V::kBlockRows;
+  if (rest <= V::kBlockRows) return rest;
+  return rest < 2 * V::kBlockRows ? (rest + 1) / 2 : V::kBlockRows;
 }
 
-// Calls body(Index<R>()) for a block of R rows.
-template <class V, class Body>
+// Calls body(Index<R>()) for a block of R rows, one to kBlockRows.
+template <class V, int R = V::kBlockRows, class Body>
 [[gnu::always_inline]] inline auto with_block_rows(int32_t row_count, const Body& body) {
-  if (row_count == 1) return body(Index<1>());
-  if (row_count == 2) return body(Index<2>());
-  if constexpr (V::kTileRows > 4) {
-    if (row_count == V::kTileRows) return body(Index<V::kTileRows>());
+  if constexpr (R > 1) {
+    if (row_count < R) return with_block_rows<V, R - 1>(row_count, body);
   }
-  if constexpr (V::kBlockRows > 4) {
-    if (row_count == V::kBlockRows) return body(Index<V::kBlockRows>());
-  }
-  return body(Index<4>());
+  return body(Index<R>());
 }
 
 template <class V, class F>
@@ -132,7 +123,7 @@ RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
 
 template <class V, class F>
 void multiply_packed(const Product& product) {
-  static_assert(V::kDirectRows <= kDirectRowsMax && blocks_fit<block_rows<V>>(V::kDirectRows));
+  static_assert(V::kDirectRows <= kDirectRowsMax);
   RowBlock blocks[V::kDirectRows];
   int block_count = 0;
   std::byte* scratch = product.scratch;
