@@ -62,8 +62,8 @@ int32_t multiply_packed_groups(const Product& product, const RowsView& x) {
   return output;
 }
 
-// How many rows the next block takes when `rest` are left: as many as there may be, or, where that
-// would leave fewer, half.
+// How many rows the next block takes when `rest` are left: all of them, but kBlockRows at most; of
+// more rows than one block takes and fewer than two do, half.
 template <class V>
 constexpr int32_t block_rows(int32_t rest) {
   if (rest <= V::kBlockRows) return rest;
