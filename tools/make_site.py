@@ -12,10 +12,8 @@ import json
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -166,22 +164,18 @@ def options_page(program):
 # ---- HTTP: of the document that a server gives ----
 
 def openapi_of(program):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen([str(program), "serve", "--port", str(port), "--request-log",
-                               "none"], stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(600):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/openapi.json") as reply:
-                    return json.load(reply)
-            except OSError:
-                time.sleep(0.1)
-        sys.exit("site: expected a server that answers within a minute, found none")
-    finally:
-        server.kill()
-        server.wait()
+    with subprocess.Popen([str(program), "serve", "--port", "0", "--request-log", "none"],
+                          stderr=subprocess.PIPE, text=True) as server:
+        try:
+            said = ""
+            for line in server.stderr:
+                said += line
+                if found := re.search(r"http://\S+", line):
+                    with urllib.request.urlopen(found[0] + "/openapi.json", timeout=60) as reply:
+                        return json.load(reply)
+            sys.exit(f"site: expected a server, found one that ended:\n{said}")
+        finally:
+            server.kill()
 
 
 def type_of(schema):

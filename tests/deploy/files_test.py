@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from machines import DEPLOY, Node, Redis, ROOT, children_of, free_ports
+from machines import DEPLOY, Node, Redis, ROOT, children_of, hold_ports
 
 UNIT = ROOT / "packaging/cairn.service"
 EXPOSURE_MAX = 1.5  # Of 10, by systemd's own count.
@@ -99,7 +99,7 @@ def test_unit_calls(program, work):
     if lacks("systemd-analyze", "strace", "redis-server"):
         return
     traced = work / "calls"
-    port, redis_port = free_ports(2)
+    port, redis_port = hold_ports(2)
     redis = Redis(f"127.0.0.1:{redis_port}", work).wait_ready()
     node = Node(program, f"127.0.0.1:{port}", work, "--cache-dir", work / "store",
                 "--tier", f"redis://127.0.0.1:{redis_port}", "--tier-publish", "all",
@@ -199,7 +199,7 @@ def test_containerfile(program, options):
     check_variables(re.findall(r"(CAIRN_[A-Z_]+)=", text), options, "Containerfile")
     assert '["cairn", "serve"]' in text and "EXPOSE 8080" in text
     # Its question for health, of a server that is there, one that stops, and none.
-    port, = free_ports(1)
+    port, = hold_ports(1)
     ask = [DEPLOY / "healthy.sh", "127.0.0.1", str(port)]
     with tempfile.TemporaryDirectory() as folder:
         node = Node(program, f"127.0.0.1:{port}", pathlib.Path(folder), "--drain-seconds", "60")

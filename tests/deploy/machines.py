@@ -13,6 +13,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from held_port import hold_port  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
 KEY = "a-key-for-the-tests-only"
@@ -43,12 +46,14 @@ def wait_until(condition, what, seconds=60):
     return value
 
 
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+HELD = []  # Open until the test's process ends.
+
+
+def hold_ports(count):
+    """Free ports of 127.0.0.1, for what this test starts and for nobody else."""
+    sockets = [hold_port() for _ in range(count)]
+    HELD.extend(sockets)
+    return [one.getsockname()[1] for one in sockets]
 
 
 class Process:
@@ -79,6 +84,18 @@ class Process:
     def is_running(self):
         return self.process.poll() is None
 
+    def wait_to_serve(self, condition):
+        """Until that is true; fails with what the process has said where it ends before, or takes
+        too long."""
+        end = time.monotonic() + 60
+        while not condition():
+            assert self.is_running() and time.monotonic() < end, (
+                f"expected that {self.process.args} serves, found that it "
+                f"{'does not yet' if self.is_running() else 'has ended'}:\n"
+                f"{pathlib.Path(self.log).read_text(errors='replace')}")
+            time.sleep(0.01)
+        return self
+
 
 class Node(Process):
     """A `cairn serve` of the built-in model."""
@@ -95,8 +112,7 @@ class Node(Process):
         return ask(self.address, "/health").status
 
     def wait_ready(self):
-        wait_until(lambda: self.health() == 200, f"{self.address} is ready; see {self.log}")
-        return self
+        return self.wait_to_serve(lambda: self.health() == 200)
 
     def chat(self, text, **more):
         return ask(self.address, "/v1/chat/completions",
@@ -116,8 +132,7 @@ class Redis(Process):
              "--dir", folder], where, None, folder / "redis.log")
 
     def wait_ready(self):
-        wait_until(lambda: can_connect(self.address), f"Redis answers at {self.address}")
-        return self
+        return self.wait_to_serve(lambda: can_connect(self.address))
 
 
 class Proxy(Process):
@@ -185,7 +200,7 @@ class Proxy(Process):
             return False
 
     def wait_ready(self, *names):
-        wait_until(self.is_ready, f"the proxy answers; see {self.log}")
+        self.wait_to_serve(self.is_ready)
         for name in names:
             self.wait_for(name, True)
         return self

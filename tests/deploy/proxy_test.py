@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 
-from machines import Node, Proxy, ask, chat, children_of, free_ports, need, wait_until, words
+from machines import Node, Proxy, ask, chat, children_of, hold_ports, need, wait_until, words
 
 NAMES = ("n1", "n2", "n3")
 # Longer than what is looked at of bodies.
@@ -24,7 +24,7 @@ DRAIN_SECONDS = 3
 class Cluster:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
-        proxy_port, *rest = free_ports(7)
+        proxy_port, *rest = hold_ports(7)
         self.nodes = {name: self.start(f"127.0.0.1:{port}") for name, port in zip(NAMES, rest)}
         self.spare = f"127.0.0.1:{rest[3]}"
         for node in self.nodes.values():

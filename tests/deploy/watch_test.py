@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from machines import DEPLOY, ROOT, Node, Proxy, Redis, ask, free_ports, need
+from machines import DEPLOY, ROOT, Node, Proxy, Redis, ask, hold_ports, need
 
 RULES = DEPLOY / "prometheus/alerts.yaml"
 BOARD = json.loads((DEPLOY / "grafana/cairn.json").read_text())
@@ -51,7 +51,7 @@ def told_names(text):
 
 
 def test_names(program, folder):
-    ports = free_ports(5)
+    ports = hold_ports(5)
     redis = Redis(f"127.0.0.1:{ports[0]}", folder).wait_ready()
     node = Node(program, f"127.0.0.1:{ports[1]}", folder, "--cache-dir", folder / "store",
                 "--tier", f"redis://127.0.0.1:{ports[0]}", "--tier-publish", "all",

@@ -20,6 +20,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from held_port import hold_port  # noqa: E402
+
 NEEDED = ["bash", "curl", "jq"]
 
 
@@ -45,22 +48,18 @@ def blocks_of(text):
     return found
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def start_server(command, folder, environment, port):
     server = subprocess.Popen(["bash", "-c", "exec " + command], cwd=folder, env=environment,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(600):
+        if server.poll() is not None:
+            break
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return server
         time.sleep(0.1)
     server.kill()
-    sys.exit(f"{command}: expected a server, found none after a minute")
+    sys.exit(f"{command}: expected a server, found none (exit code {server.wait()})")
 
 
 def run_block(code, folder, environment):
@@ -78,7 +77,7 @@ def run_block(code, folder, environment):
 
 def run_page(page, source, program):
     counts = {"run": 0, "not run": 0, "failed": 0}
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, hold_port() as held:
         folder = pathlib.Path(name)
         (folder / "home").mkdir()
         (folder / "bin").mkdir()
@@ -87,7 +86,7 @@ def run_page(page, source, program):
         shutil.copyfile(source / "README.md", folder / "README.md")
         (folder / "report.txt").write_text("Hello.\n", encoding="utf-8")
         (folder / "handbook.txt").write_text("Be brief.\n", encoding="utf-8")
-        port = free_port()
+        port = held.getsockname()[1]
         environment = {"HOME": str(folder / "home"), "LANG": "C.UTF-8", "CAIRN_PORT": str(port),
                        "CAIRN_REQUEST_LOG": "none", "no_proxy": "localhost,127.0.0.1",
                        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}

@@ -3,31 +3,19 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 
 #include <array>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/held_port.h"
 #include "tests/tier/redis_server.h"
 
 namespace cairn::test {
-
-inline int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const bytes = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(::bind(socket, bytes, size), 0);
-  EXPECT_EQ(::getsockname(socket, bytes, &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
 
 class RedisCluster {
  public:
@@ -56,12 +44,12 @@ class RedisCluster {
   std::string url(size_t master) const {
     return (options_.is_secure ? "rediss://" : "redis://") + name(master);
   }
-  std::string name(size_t master) const { return "127.0.0.1:" + std::to_string(ports_[master]); }
+  std::string name(size_t master) const { return "127.0.0.1:" + port(master); }
   RedisServer& server(size_t master) { return *servers_[master]; }
   size_t size() const { return servers_.size(); }
   // What a master says to these words, without the last line's end.
   std::string say(size_t master, const std::string& words) const {
-    std::string command = "redis-cli -h 127.0.0.1 -p " + std::to_string(ports_[master]);
+    std::string command = "redis-cli -h 127.0.0.1 -p " + port(master);
     for (const std::string& word : options_.cli) command += " '" + word + "'";
     command += " " + words + " 2>&1";
     FILE* const pipe = ::popen(command.c_str(), "r");
@@ -90,7 +78,7 @@ class RedisCluster {
       const std::string key = say(from, "CLUSTER GETKEYSINSLOT " + number + " 1");
       if (key.empty()) break;
       const std::string words =
-          "MIGRATE 127.0.0.1 " + std::to_string(ports_[to]) + " " + key + " 0 5000";
+          "MIGRATE 127.0.0.1 " + port(to) + " " + key + " 0 5000";
       if (say(from, words) != "OK") {
         ADD_FAILURE() << words;
         return;
@@ -109,20 +97,22 @@ class RedisCluster {
   }
 
  private:
+  const std::string& port(size_t master) const { return ports_[master].name(); }
   int first_slot(size_t master) const { return int(16384 * master / options_.masters); }
 
   void start(const std::string& folder, size_t master) {
     const std::string own = folder + "/master" + std::to_string(master);
     std::filesystem::create_directories(own);
-    ports_.push_back(free_port());
+    ports_.emplace_back();
+    const HeldPort& bus = bus_ports_.emplace_back();
     std::vector<std::string> words = {"--bind",
                                       "127.0.0.1",
                                       options_.is_secure ? "--tls-port" : "--port",
-                                      std::to_string(ports_.back()),
+                                      port(master),
                                       "--cluster-enabled",
                                       "yes",
                                       "--cluster-port",
-                                      std::to_string(free_port()),
+                                      bus.name(),
                                       "--cluster-require-full-coverage",
                                       "no",
                                       "--cluster-node-timeout",
@@ -141,9 +131,8 @@ class RedisCluster {
       }
     }
     for (size_t master = 1; master < size(); ++master) {
-      const std::string bus = say(master, "CONFIG GET cluster-port");
-      const std::string words = "CLUSTER MEET 127.0.0.1 " + std::to_string(ports_[master]) + " " +
-                                bus.substr(bus.rfind('\n') + 1);
+      const std::string words =
+          "CLUSTER MEET 127.0.0.1 " + port(master) + " " + bus_ports_[master].name();
       if (say(0, words) != "OK") return false;
     }
     for (int tries = 0; tries < 300; ++tries) {
@@ -160,7 +149,7 @@ class RedisCluster {
   }
 
   Options options_;
-  std::vector<int> ports_;
+  std::deque<HeldPort> ports_, bus_ports_;
   std::vector<std::unique_ptr<RedisServer>> servers_;
   bool is_joined_ = false;
 };

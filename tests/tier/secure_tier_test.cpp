@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "tests/serve/certificates.h"
+#include "tests/held_port.h"
 #include "tests/tier/redis_cluster.h"
 #include "tests/tier/shared_engines.h"
 
@@ -55,11 +56,11 @@ class SecureTierTest : public test::SharedEngines {
 
 TEST_P(SecureTierTest, WhoIsLetInFindsWhatOthersSent) {
   const serve::Pair pair = serve::make_pair_in(folder_.path(), "tier", {.names = "IP:127.0.0.1"});
-  const std::string port = std::to_string(test::free_port());
+  const test::HeldPort port;
   test::RedisServer redis(folder_.path().string(),
-                          words_of(pair, {"--tls-port", port, "--bind", "127.0.0.1"}));
+                          words_of(pair, {"--tls-port", port.name(), "--bind", "127.0.0.1"}));
   if (!redis.is_running()) GTEST_SKIP() << "no redis-server with TLS here";
-  tier::TierOptions tier = secure_options("rediss://127.0.0.1:" + port, pair);
+  tier::TierOptions tier = secure_options("rediss://127.0.0.1:" + port.name(), pair);
   const Tokens prompt = random_tokens(1, 1060);
   {
     const auto first = engine(tier);
