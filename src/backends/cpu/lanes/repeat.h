@@ -26,5 +26,14 @@ template <int32_t N, class Body>
   repeat_from<0, N>(body);
 }
 
+// body(Index<I>()), where I is `index`, which lies in [kLow, kHigh].
+template <int32_t kLow, int32_t kHigh, class Body>
+[[gnu::always_inline]] inline auto with_index(int32_t index, const Body& body) {
+  if constexpr (kLow < kHigh) {
+    if (index < kHigh) return with_index<kLow, kHigh - 1>(index, body);
+  }
+  return body(Index<kHigh>{});
+}
+
 }  // namespace
 }  // namespace cairn

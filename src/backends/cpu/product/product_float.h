@@ -48,9 +48,7 @@ void multiply_float_groups(const Product& product, int32_t row, int32_t first_ou
   const int64_t group_bytes = product.weight->group_bytes;
   const uint8_t* groups = product.groups + first_output / kGroupRows * group_bytes;
   const float* x[R];
-  for (int r = 0; r < R; ++r) {
-    x[r] = product.rows[row + r < product.row_count ? row + r : product.row_count - 1].x;
-  }
+  repeat<R>([&](auto r) { x[r] = product.rows[row + r].x; });
   typename V::Floats acc[R][G * kVectors];
   repeat<R>([&](auto r) { repeat<G * kVectors>([&](auto n) { acc[r][n] = V::zero(); }); });
   const int32_t cols = product.weight->cols;
@@ -193,11 +191,10 @@ void multiply_float(const Product& product) {
   constexpr int kGroups = kHasManyRegisters ? 2 : 1, kFewRowsGroups = kHasManyRegisters ? 4 : 1;
   const int32_t end = (product.output_count + kGroupRows - 1) / kGroupRows * kGroupRows;
   if (product.row_count == 1) return multiply_float_rows<V, plane, 1, 4>(product, 0, 0, end);
-  if (product.row_count == 2) {
-    return multiply_float_rows<V, plane, 2, kFewRowsGroups>(product, 0, 0, end);
-  }
   if (product.row_count <= 4) {
-    return multiply_float_rows<V, plane, 4, kFewRowsGroups>(product, 0, 0, end);
+    return with_index<2, 4>(product.row_count, [&]<int R>(Index<R>) {
+      multiply_float_rows<V, plane, R, kFewRowsGroups>(product, 0, 0, end);
+    });
   }
   int32_t done = 0;
   if (plane != Plane::f32 && product.row_count >= kFloatPanelRowsMin) {
@@ -209,17 +206,12 @@ void multiply_float(const Product& product) {
   // Each run of groups stays in the second level cache while all rows pass over it.
   for (int32_t output = done; output < end; output += kGroups * kGroupRows) {
     const int32_t next = output + kGroups * kGroupRows, stop = next < end ? next : end;
-    for (int32_t row = 0; row < product.row_count; row += kRows) {
-      const int32_t rest = product.row_count - row;
-      if (rest <= 2) {
-        multiply_float_rows<V, plane, 2, kGroups>(product, row, output, stop);
-      } else if (rest <= 4) {
-        multiply_float_rows<V, plane, 4, kGroups>(product, row, output, stop);
-      } else if (kRows > 6 && rest <= 6) {
-        multiply_float_rows<V, plane, 6, kGroups>(product, row, output, stop);
-      } else {
-        multiply_float_rows<V, plane, kRows, kGroups>(product, row, output, stop);
-      }
+    int32_t count = 0;
+    for (int32_t row = 0; row < product.row_count; row += count) {
+      count = block_rows(product.row_count - row, kRows);
+      with_index<2, kRows>(count, [&]<int R>(Index<R>) {
+        multiply_float_rows<V, plane, R, kGroups>(product, row, output, stop);
+      });
     }
   }
 }

@@ -62,46 +62,11 @@ int32_t multiply_packed_groups(const Product& product, const RowsView& x) {
   return output;
 }
 
-// How many rows the next block takes when `rest` are left: all of them, but kBlockRows at most; of
-// more rows than one block takes and fewer than two do, half.
-template <class V>
-constexpr int32_t block_rows(int32_t rest) {
-  if (rest <= V::kBlockRows) return rest;
-  return rest < 2 * V::kBlockRows ? (rest + 1) / 2 : V::kBlockRows;
-}
-
-// Calls body(Index<R>()) for a block of R rows, one to kBlockRows.
-template <class V, int R = V::kBlockRows, class Body>
-[[gnu::always_inline]] inline auto with_block_rows(int32_t row_count, const Body& body) {
-  if constexpr (R > 1) {
-    if (row_count < R) return with_block_rows<V, R - 1>(row_count, body);
-  }
-  return body(Index<R>());
-}
-
 template <class V, class F>
 void multiply_packed_block(const Product& product, const RowBlock& block, int32_t output) {
-  with_block_rows<V>(block.count, [&]<int R>(Index<R>) {
+  with_index<1, V::kBlockRows>(block.count, [&]<int R>(Index<R>) {
     multiply_packed_group<V, F, R>(product, block.x, block.first, output);
   });
-}
-
-// The same for rows that multiply panels: 4 or kTileRows.
-template <class V>
-constexpr int32_t panel_rows(int32_t rest) {
-  return rest <= 4 ? 4 : V::kTileRows;
-}
-
-// Whether the blocks of up to `most` rows are no more rows, those too many included: scratch has
-// room for so many.
-template <int32_t (*kBlock)(int32_t)>
-constexpr bool blocks_fit(int32_t most) {
-  for (int32_t row_count = 1; row_count <= most; ++row_count) {
-    int32_t row = 0;
-    while (row < row_count) row += kBlock(row_count - row);
-    if (row > most) return false;
-  }
-  return true;
 }
 
 template <class V, class F, int R>
@@ -116,7 +81,8 @@ RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
 
 template <class V, class F>
 RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
-  return with_block_rows<V>(block_rows<V>(product.row_count - row), [&]<int R>(Index<R>) {
+  const int32_t row_count = block_rows(product.row_count - row, V::kBlockRows);
+  return with_index<1, V::kBlockRows>(row_count, [&]<int R>(Index<R>) {
     return make_block<V, F, R>(product, row, scratch);
   });
 }
@@ -235,10 +201,28 @@ void multiply_panels(const Product& product, const PanelScratch<V>& scratch, con
   }
 }
 
+// How many rows the next pass over panels takes when `rest` are left.
+template <class V>
+constexpr int32_t panel_rows(int32_t rest) {
+  return rest <= 4 ? 4 : V::kTileRows;
+}
+
+// Whether the passes of up to kChunkRows rows take no more, those past the last row included:
+// scratch has room for so many.
+template <class V>
+constexpr bool panel_rows_fit() {
+  for (int32_t row_count = 1; row_count <= V::kChunkRows; ++row_count) {
+    int32_t row = 0;
+    while (row < row_count) row += panel_rows<V>(row_count - row);
+    if (row > V::kChunkRows) return false;
+  }
+  return true;
+}
+
 template <class V, class F>
 void multiply_all_rows(const Product& product, const PanelScratch<V>& scratch,
                        const Window& window) {
-  static_assert(blocks_fit<panel_rows<V>>(V::kChunkRows));
+  static_assert(panel_rows_fit<V>());
   for (int32_t row = 0; row < product.row_count;) {
     const int32_t count = panel_rows<V>(product.row_count - row);
     if (count == V::kTileRows) {

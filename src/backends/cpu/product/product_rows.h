@@ -11,6 +11,13 @@
 namespace cairn::cpu {
 namespace {
 
+// How many rows are multiplied together when `rest` are left, of `most` that can be: all of them up
+// to that; of more, but fewer than twice as many, half.
+constexpr int32_t block_rows(int32_t rest, int32_t most) {
+  if (rest <= most) return rest;
+  return rest < 2 * most ? (rest + 1) / 2 : most;
+}
+
 // R rows, of each kPanelUnits units: q [R][units][32], scales [R][units], starts and sums
 // [halves][R][units]; then the next units.
 struct RowsView {
