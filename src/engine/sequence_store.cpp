@@ -121,7 +121,7 @@ void SequenceStore::write_all() {
     } else if (has_errand()) {
       is_writing_ = true;
       work_once(lock);
-      is_writing_ = false;
+      is_writing_ = gives_up_ = false;
       is_wanted_ = is_wanted_ && has_errand();
       changed_.notify_all();
     } else {
@@ -257,7 +257,10 @@ bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
   return drain_folder(patience) || tier_had_any;
 }
 
+// What is being written or read when the patience is over is left between two records: until then
+// its blocks stay, however long the disk takes.
 bool SequenceStore::drain_folder(std::optional<std::chrono::milliseconds> patience) {
+  const auto end = Clock::now() + patience.value_or(std::chrono::milliseconds(0));
   bool had_any = false;
   Snapshots passed_over;
   {
@@ -266,17 +269,18 @@ bool SequenceStore::drain_folder(std::optional<std::chrono::milliseconds> patien
     ++drain_count_;
     changed_.notify_all();
     const auto is_idle = [this] { return this->is_idle(); };
-    if (patience && !changed_.wait_for(lock, *patience, is_idle)) {
+    if (!patience) {
+      changed_.wait(lock, is_idle);
+    } else if (!changed_.wait_until(lock, end, is_idle)) {
       passed_over.swap(waiting_);
       counts_.passed_over += int64_t(passed_over.size());
-      gives_up_ = true;
+      gives_up_ = is_writing_;
     }
-    changed_.wait(lock, is_idle);
     --drain_count_;
-    gives_up_ = false;
   }
   while (collect()) {
     had_any = true;
+    if (patience && Clock::now() >= end) break;
     wait_for_news(kWriterNewsWait);
   }
   return had_any;
@@ -427,9 +431,13 @@ Result<SequenceStore::Restored> SequenceStore::restore(const std::string& sessio
             disk_->open_session(session, fingerprint, memory_->layout(), &note));
   Restored restored;
   CAIRN_TRY(restored.sampler, sample::read_sampler_state(note));
-  CAIRN_TRY(memory::Sequence sequence, load(fingerprint, selection.variant(), match));
-  note_loaded(fingerprint, selection, sequence);
-  cache_->keep(std::move(sequence));
+  Result<memory::Sequence> sequence = load(fingerprint, selection.variant(), match);
+  if (sequence) {
+    note_loaded(fingerprint, selection, *sequence);
+    cache_->keep(std::move(sequence).value());
+  } else if (sequence.error().code != ErrorCode::not_found) {
+    return std::move(sequence).error();
+  }
   restored.tokens = std::move(match.manifest.outline.tokens);
   return restored;
 }

@@ -123,18 +123,55 @@ Status DiskStore::scan() {
   for (const IndexEntry& entry : entries) link_count += entry.links.size();
   index.reserve(entries.size(), link_count);
   for (IndexEntry& entry : entries) index.add(std::move(entry));
-  CAIRN_TRY(const std::vector<std::string> sessions, folder_->list_saved());
-  for (const std::string& session : sessions) {
-    const Result<Sha256Digest> name = folder_->saved(session);
-    if (!name) continue;
-    IndexEntry* const entry = index.find(Result<Sha256Digest>(name).value());
-    if (entry != nullptr) entry->is_saved = true;
-  }
+  if (Result<std::set<Sha256Digest>> saved = saved_manifests(); saved) index.set_saved(*saved);
   const std::lock_guard lock(mutex_);
   index_ = std::move(index);
   is_read_ = true;
   read_.notify_all();
   return Ok{};
+}
+
+// That names of sessions stand for.
+Result<std::set<Sha256Digest>> DiskStore::saved_manifests() {
+  std::set<Sha256Digest> manifests;
+  CAIRN_TRY(const std::vector<std::string> sessions, folder_->list_saved());
+  for (const std::string& session : sessions) {
+    Result<Sha256Digest> name = folder_->saved(session);
+    if (name) manifests.insert(*name);
+    if (!name && name.error().code == ErrorCode::io) return std::move(name).error();
+  }
+  return manifests;
+}
+
+// What other programs have written, used and saved since all was read, so that nothing goes which
+// they need. REQUIRES: the collection is locked. False where that cannot be known.
+bool DiskStore::learn_from_others() {
+  Result<std::vector<ListedRecord>> manifests = folder_->list(Place::manifests);
+  Result<std::set<Sha256Digest>> saved = saved_manifests();
+  if (!manifests || !saved) return false;
+  for (const ListedRecord& listed : *manifests) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (IndexEntry* const known = index_.find(listed.name)) {
+        known->used_ns = std::max(known->used_ns, listed.used_ns);
+        continue;
+      }
+    }
+    Result<RecordFile> file = folder_->open_record(Place::manifests, listed.name);
+    if (!file) continue;
+    std::optional<IndexEntry> entry = scan_manifest(listed.name, *file);
+    if (!entry) continue;
+    for (const Sha256Digest& record : entry->records) {
+      const std::optional<uint64_t> bytes = folder_->size_of(Place::objects, record);
+      const std::lock_guard lock(mutex_);
+      if (bytes) index_.note_record(record, *bytes, entry->used_ns);
+    }
+    const std::lock_guard lock(mutex_);
+    index_.add(std::move(*entry));
+  }
+  const std::lock_guard lock(mutex_);
+  index_.set_saved(*saved);
+  return true;
 }
 
 // None where it cannot be read now, or is damaged.
@@ -269,7 +306,9 @@ Result<DiskStore::Match> DiskStore::open_session(const std::string& session,
                                                  const Sha256Digest& fingerprint,
                                                  const memory::Layout& layout, std::string* note) {
   CAIRN_TRY(const Sha256Digest name, folder_->saved(session, note));
-  return open_sequence(name, fingerprint, layout);
+  Result<Match> match = open_sequence(name, fingerprint, layout);
+  if (match || match.error().code != ErrorCode::not_found) return match;
+  return fail(ErrorCode::invalid_data, "session {}: the sequence that it names is missing", session);
 }
 
 Result<DiskStore::Match> DiskStore::open_sequence(const Sha256Digest& name,

@@ -121,8 +121,8 @@ class DiskStore : public RecordSource, public RecordPlace {
   // there was none, or `goes_on`, which is asked for each MiB, said no. Thread rule: as writing.
   bool scrub_next(GoesOn goes_on);
   // What these tokens compute was found to be something else than what the store has of them behind
-  // `position`: puts away all sequences that begin with the tokens up to there, with all their
-  // records. Thread rule: as writing.
+  // `position`: puts away all sequences that have more in common with the tokens than what is before
+  // it, with all their records. Thread rule: as writing.
   void condemn(const Sha256Digest& fingerprint, std::span<const Token> tokens, int32_t position,
                const std::string& reason);
   // A record from elsewhere, whole: every digest of it is compared before it is written. Records
@@ -151,6 +151,7 @@ class DiskStore : public RecordSource, public RecordPlace {
   Result<ManifestRecord> read_manifest_file(const Sha256Digest& name, const RecordFile& file);
   void put_away(Place place, const Sha256Digest& name, const std::string& reason);
 
+  using FileParts = std::span<const std::span<const std::byte>>;
   Result<PieceRef> write_piece(const Snapshot& snapshot, const Piece& piece, const Chain& chain,
                                Durability durability);
   Result<PieceRef> keep_existing(const RecordHeader& header, const Sha256Digest& name,
@@ -158,8 +159,17 @@ class DiskStore : public RecordSource, public RecordPlace {
   Status write_manifest_file(const EncodedRecord& record, Durability durability);
   Result<Sha256Digest> write_manifest(const Manifest& manifest, const Chain& chain, uint32_t layout,
                                       Durability durability);
+  Result<Sha256Digest> write_all(const Snapshot& snapshot, const Chain& chain,
+                                 Durability durability, GoesOn goes_on);
+  Result<bool> write_file(Place place, const Sha256Digest& name, FileParts parts,
+                          Durability durability);
   Status make_room(uint64_t bytes);
-  void evict_for(uint64_t bytes);
+  void evict_for(uint64_t bytes, uint64_t room);
+  Result<std::set<Sha256Digest>> saved_manifests();
+  bool learn_from_others();
+  void drop_covered(const Sha256Digest& name, const Chain& chain);
+  Result<bool> save_name(const std::string& session, const Sha256Digest& name,
+                         std::string_view note);
   std::map<uint64_t, uint64_t> held_by_tenant(uint64_t more_bytes) const;
   uint64_t room() const { return budget_bytes_ / 10 * 9; }  // That eviction leaves in use.
   bool drop_entry(const Sha256Digest& name);

@@ -94,15 +94,15 @@ void DiskStore::condemn(const Sha256Digest& fingerprint, std::span<const Token> 
                         int32_t position, const std::string& reason) {
   if (!wait_until_read()) return;
   const Chain chain(fingerprint, tokens);
-  const int32_t link = std::min(position / kChainTokens + 1, chain.link_count());
+  const int32_t link_count = std::min(position / kChainTokens, chain.link_count());
   std::vector<Sha256Digest> names;
   {
     const std::lock_guard lock(mutex_);
-    names = index_.passing(chain.link(link));
+    names = index_.passing(chain, link_count);
   }
   for (const Sha256Digest& name : names) {
     Result<Manifest> manifest = read_manifest(name);
-    if (!manifest) continue;
+    if (!manifest || memory::common_prefix(manifest->outline.tokens, tokens) <= position) continue;
     for (const PieceRef& piece : manifest->pieces) {
       if (folder_->size_of(Place::objects, piece.name)) {
         put_away(Place::objects, piece.name, reason);
@@ -190,8 +190,7 @@ Result<Sha256Digest> DiskStore::adopt(std::span<const std::byte> record) {
   being_written_.insert(name);
   const PieceRef ref{.name = name, .digest = header.payload_digest, .file_bytes = record.size()};
   if (!is_manifest && folder_->size_of(place, name)) (void)verify_record(ref);
-  CAIRN_TRY(make_room(record.size()));
-  CAIRN_TRY(const bool is_new, folder_->write(place, name, {&record, 1}, Durability::saved));
+  CAIRN_TRY(const bool is_new, write_file(place, name, {&record, 1}, Durability::saved));
   CAIRN_TRY(folder_->sync_names(place, name));
   const std::lock_guard lock(mutex_);
   if (is_new) stats_.written_bytes += record.size();

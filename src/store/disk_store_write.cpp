@@ -17,6 +17,10 @@ constexpr int64_t kPauseMinNs = 60 * kSecondNs, kPauseMaxNs = 3600 * kSecondNs;
 constexpr int64_t kYoungNs = 600 * kSecondNs;
 // Who waits until all is read is asked so often whether it shall go on.
 constexpr std::chrono::milliseconds kAskAgain(20);
+// Who saves waits so long for another program that makes room, and writes again so often what that
+// one has taken meanwhile.
+constexpr std::chrono::milliseconds kSavePatience(10000);
+constexpr int kSaveTries = 3;
 
 }  // namespace
 
@@ -33,38 +37,40 @@ void DiskStore::pause(const Error& error) {
 
 Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durability,
                                       GoesOn goes_on) {
-  const memory::Outline& outline = snapshot.outline();
-  const auto write_all = [&]() -> Result<Sha256Digest> {
-    while (!is_read_within(kAskAgain)) {
-      if (is_closing_ || !goes_on())
-        return fail(ErrorCode::cancelled, "store: the memory is needed");
-    }
-    if (unread_) return *unread_;
-    if (folder_->is_read_only()) {
-      return fail(ErrorCode::no_room, "{}: it can only be read", folder_->path());
-    }
-    if (now_ns_() < paused_until_ns_) {
-      return fail(ErrorCode::no_room, "{}: not written to for a while, since the disk failed",
-                  folder_->path());
-    }
-    const Chain chain(snapshot.fingerprint(), outline.tokens);
-    Manifest manifest = snapshot.manifest();
-    for (const Piece& piece : snapshot.pieces()) {
-      if (!goes_on()) return fail(ErrorCode::cancelled, "store: the memory is needed");
-      CAIRN_TRY(const PieceRef ref, write_piece(snapshot, piece, chain, durability));
-      manifest.pieces.push_back(ref);
-    }
-    return write_manifest(manifest, chain, layout_id(snapshot.layout()), durability);
-  };
+  const Chain chain(snapshot.fingerprint(), snapshot.outline().tokens);
   being_written_.clear();
   new_records_.clear();
   writing_tenant_ = snapshot.tenant();
-  Result<Sha256Digest> written = write_all();
+  Result<Sha256Digest> written = write_all(snapshot, chain, durability, goes_on);
   being_written_.clear();
   if (!written && written.error().code == ErrorCode::no_room) drop_new_records();
   if (!written) pause(written.error());
   if (written) pause_ns_ = 0;
+  // What is being saved has a name first: what had the name before may be covered then.
+  if (written && durability == Durability::cache) drop_covered(*written, chain);
   return written;
+}
+
+Result<Sha256Digest> DiskStore::write_all(const Snapshot& snapshot, const Chain& chain,
+                                          Durability durability, GoesOn goes_on) {
+  while (!is_read_within(kAskAgain)) {
+    if (is_closing_ || !goes_on()) return fail(ErrorCode::cancelled, "store: the memory is needed");
+  }
+  if (unread_) return *unread_;
+  if (folder_->is_read_only()) {
+    return fail(ErrorCode::no_room, "{}: it can only be read", folder_->path());
+  }
+  if (now_ns_() < paused_until_ns_) {
+    return fail(ErrorCode::no_room, "{}: not written to for a while, since the disk failed",
+                folder_->path());
+  }
+  Manifest manifest = snapshot.manifest();
+  for (const Piece& piece : snapshot.pieces()) {
+    if (!goes_on()) return fail(ErrorCode::cancelled, "store: the memory is needed");
+    CAIRN_TRY(const PieceRef ref, write_piece(snapshot, piece, chain, durability));
+    manifest.pieces.push_back(ref);
+  }
+  return write_manifest(manifest, chain, layout_id(snapshot.layout()), durability);
 }
 
 // What has no room as a whole takes none in parts: nobody's share would count them.
@@ -92,8 +98,7 @@ Result<PieceRef> DiskStore::write_piece(const Snapshot& snapshot, const Piece& p
   const EncodedRecord record = encode_piece(snapshot, piece, chain);
   const RecordHeader& header = record.header;
   const PieceRef& ref = record.ref;
-  CAIRN_TRY(make_room(header.file_bytes()));
-  CAIRN_TRY(const bool is_new, folder_->write(Place::objects, name, record.parts(), durability));
+  CAIRN_TRY(const bool is_new, write_file(Place::objects, name, record.parts(), durability));
   if (durability == Durability::saved) CAIRN_TRY(folder_->sync_names(Place::objects, name));
   if (!is_new) {
     CAIRN_TRY(const PieceRef existing, keep_existing(header, name, durability));
@@ -111,6 +116,18 @@ Result<PieceRef> DiskStore::write_piece(const Snapshot& snapshot, const Piece& p
   index_.note_record(name, header.file_bytes(), now_ns_());
   stats_.written_bytes += header.file_bytes();
   return ref;
+}
+
+// The system may have less room than the disk: a quota, or others who were faster.
+Result<bool> DiskStore::write_file(Place place, const Sha256Digest& name, FileParts parts,
+                                   Durability durability) {
+  uint64_t bytes = 0;
+  for (const std::span<const std::byte> part : parts) bytes += part.size();
+  CAIRN_TRY(make_room(bytes));
+  Result<bool> is_new = folder_->write(place, name, parts, durability);
+  if (is_new || is_new.error().code != ErrorCode::no_room) return is_new;
+  if (const uint64_t used = stats().bytes; bytes < used) evict_for(bytes, used);
+  return folder_->write(place, name, parts, durability);
 }
 
 // What a file that is there says of itself. A damaged one is put away, and written again next time.
@@ -145,8 +162,7 @@ Status DiskStore::write_manifest_file(const EncodedRecord& record, Durability du
   if (is_there) {
     folder_->mark_used(Place::manifests, name);
   } else {
-    CAIRN_TRY(make_room(record.ref.file_bytes));
-    CAIRN_TRY(folder_->write(Place::manifests, name, record.parts(), durability));
+    CAIRN_TRY(write_file(Place::manifests, name, record.parts(), durability));
     const std::lock_guard lock(mutex_);
     stats_.written_bytes += record.ref.file_bytes;
   }
@@ -158,45 +174,88 @@ Status DiskStore::write_manifest_file(const EncodedRecord& record, Durability du
   return folder_->sync_names(Place::manifests, name);
 }
 
-// Those that it goes on from are not needed any more.
 Result<Sha256Digest> DiskStore::write_manifest(const Manifest& manifest, const Chain& chain,
                                                uint32_t layout, Durability durability) {
   CAIRN_TRY(const EncodedRecord record, encode_manifest(manifest, chain, layout));
-  const int32_t length = manifest.outline.length();
   CAIRN_TRY(write_manifest_file(record, durability));
   IndexEntry entry = entry_of(record.header, manifest, chain);
   const Sha256Digest name = entry.name;
   entry.used_ns = now_ns_();
+  const std::lock_guard lock(mutex_);
+  const IndexEntry* const before = index_.find(name);
+  entry.is_saved = before != nullptr && before->is_saved;
+  index_.add(std::move(entry));
+  return name;
+}
+
+// What a sequence goes on from is not needed any more, unless a session's name stands for it. Where
+// another program makes room just now, it goes another time.
+void DiskStore::drop_covered(const Sha256Digest& name, const Chain& chain) {
   std::vector<Sha256Digest> covered;
   {
     const std::lock_guard lock(mutex_);
-    covered = index_.covered_by(chain, length, entry.borders);
-    const IndexEntry* const before = index_.find(name);
-    entry.is_saved = before != nullptr && before->is_saved;
-    index_.add(std::move(entry));
+    const IndexEntry* const entry = index_.find(name);
+    if (entry == nullptr) return;
+    covered = index_.covered_by(chain, entry->length, entry->borders);
+  }
+  std::erase(covered, name);
+  if (covered.empty()) return;
+  const Descriptor lock = folder_->lock_collection();
+  if (!lock || !learn_from_others()) return;
+  {
+    const std::lock_guard guard(mutex_);
     std::erase_if(covered, [&](const Sha256Digest& other) {
-      return other == name || index_.find(other)->is_saved;
+      const IndexEntry* const entry = index_.find(other);
+      return entry == nullptr || entry->is_saved;
     });
   }
   for (const Sha256Digest& other : covered) drop_entry(other);
-  return name;
 }
 
 Status DiskStore::save(const std::string& session, const Snapshot& snapshot,
                        std::string_view note) {
   if (!is_session_name(session)) return folder_->save_name(session, {});
-  CAIRN_TRY(const Sha256Digest name, write(snapshot, Durability::saved));
+  for (int tries = 0; tries < kSaveTries; ++tries) {
+    CAIRN_TRY(const Sha256Digest name, write(snapshot, Durability::saved));
+    CAIRN_TRY(const bool is_whole, save_name(session, name, note));
+    if (!is_whole) continue;
+    drop_covered(name, Chain(snapshot.fingerprint(), snapshot.outline().tokens));
+    return Ok{};
+  }
+  return fail(ErrorCode::io, "{}: another program removes what session {} needs", folder_->path(),
+              session);
+}
+
+// Nobody removes anything meanwhile. False: of what was written something is gone already.
+Result<bool> DiskStore::save_name(const std::string& session, const Sha256Digest& name,
+                                  std::string_view note) {
+  const Descriptor lock = folder_->lock_collection(kSavePatience);
+  if (!lock) {
+    return fail(ErrorCode::io, "{}: another program has made room there for {} seconds",
+                folder_->path(), kSavePatience.count() / 1000);
+  }
+  std::vector<Sha256Digest> records;
+  {
+    const std::lock_guard guard(mutex_);
+    if (const IndexEntry* const entry = index_.find(name)) records = entry->records;
+  }
+  const bool is_whole = folder_->size_of(Place::manifests, name) &&
+                        std::ranges::all_of(records, [&](const Sha256Digest& record) {
+                          return folder_->size_of(Place::objects, record).has_value();
+                        });
+  if (!is_whole) return false;
   CAIRN_TRY(folder_->save_name(session, name, note));
-  const std::lock_guard lock(mutex_);
-  if (IndexEntry* const entry = index_.find(name)) entry->is_saved = true;
-  return Ok{};
+  CAIRN_TRY(const std::set<Sha256Digest> saved, saved_manifests());
+  const std::lock_guard guard(mutex_);
+  index_.set_saved(saved);
+  return true;
 }
 
 // Counted before anything is written.
 Status DiskStore::make_room(uint64_t bytes) {
   uint64_t used = stats().bytes;
   if (used + bytes > budget_bytes_) {
-    if (bytes < room()) evict_for(bytes);
+    if (bytes < room()) evict_for(bytes, room());
     used = stats().bytes;
   }
   if (used + bytes > budget_bytes_) {
@@ -226,12 +285,11 @@ std::map<uint64_t, uint64_t> DiskStore::held_by_tenant(uint64_t more_bytes) cons
   return held;
 }
 
-// What is above a share goes first, then what the writing tenant has; of either the longest unused.
-// What another process has written meanwhile is not known here: it loses records that both needed,
-// which costs it time.
-void DiskStore::evict_for(uint64_t bytes) {
+// So that all files have `room` with so many bytes more. What is above a share goes first, then what
+// the writing tenant has; of either the longest unused.
+void DiskStore::evict_for(uint64_t bytes, uint64_t room) {
   const Descriptor lock = folder_->lock_collection();
-  if (!lock) return;
+  if (!lock || !learn_from_others()) return;
   sweep_old_records(true);
   std::map<uint64_t, uint64_t> held = held_by_tenant(bytes);
   const std::vector<IndexEntry> oldest_first = entries();
@@ -243,7 +301,7 @@ void DiskStore::evict_for(uint64_t bytes) {
   for (const bool takes_own : {false, true}) {
     for (const IndexEntry& entry : oldest_first) {
       const uint64_t used = stats().bytes;
-      if (used + bytes <= room()) return;
+      if (used + bytes <= room) return;
       uint64_t& of_tenant = held[entry.tenant];
       const bool is_own = takes_own && entry.tenant == writing_tenant_;
       const bool may_go = is_own || shares.is_above(entry.tenant, of_tenant);

@@ -171,11 +171,17 @@ void Folder::sweep_unfinished() {
   for (const std::string& name : names) (void)calls_->remove_at(aside_.number(), name.c_str());
 }
 
-Descriptor Folder::lock_collection() {
+Descriptor Folder::lock_collection(std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kAskAgain(5);
   if (is_read_only_) return {};
   const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Descriptor file(calls_->open_at(root_.number(), "gc.lock", flags, 0600));
-  if (!file || calls_->lock(file.number(), LOCK_EX | LOCK_NB) != 0) return {};
+  if (!file) return {};
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (calls_->lock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+    if (std::chrono::steady_clock::now() >= end) return {};
+    std::this_thread::sleep_for(kAskAgain);
+  }
   return file;
 }
 

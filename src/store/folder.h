@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -97,8 +98,9 @@ class Folder {
   Result<std::vector<std::string>> list_saved();
   Status remove_saved(const std::string& session);
 
-  // Of all processes, one collects at a time; an empty one where another does, or none may.
-  Descriptor lock_collection();
+  // Of all processes, one collects, or saves, at a time. An empty one where another still does after
+  // `patience`, or none may.
+  Descriptor lock_collection(std::chrono::milliseconds patience = {});
 
  private:
   Folder(std::string path, FileCalls& calls) : path_(std::move(path)), calls_(&calls) {}

@@ -137,9 +137,17 @@ std::vector<Sha256Digest> Index::covered_by(const Chain& chain, int32_t length,
   return covered;
 }
 
-std::vector<Sha256Digest> Index::passing(const Sha256Digest& link) const {
+std::vector<Sha256Digest> Index::passing(const Chain& chain, int32_t link_count) const {
   std::vector<Sha256Digest> names;
-  for (const uint32_t number : passing_.find(short_key(link))) names.push_back(name_at(number));
+  if (link_count > 0) {
+    for (const uint32_t number : passing_.find(short_key(chain.link(link_count)))) {
+      names.push_back(name_at(number));
+    }
+    return names;
+  }
+  for (const auto& [name, number] : numbers_) {
+    if (entries_[number].fingerprint == chain.fingerprint()) names.push_back(name);
+  }
   return names;
 }
 
@@ -184,6 +192,10 @@ bool Index::is_needed(const Sha256Digest& name) const {
 uint64_t Index::record_bytes(const Sha256Digest& name) const {
   const auto found = records_.find(name);
   return found == records_.end() || !found->second.is_there ? 0 : found->second.bytes;
+}
+
+void Index::set_saved(const std::set<Sha256Digest>& names) {
+  for (const auto& [name, number] : numbers_) entries_[number].is_saved = names.contains(name);
 }
 
 std::map<uint64_t, uint64_t> Index::bytes_by_tenant() const {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -72,8 +73,8 @@ class Index {
   std::vector<Sha256Digest> covered_by(const Chain& chain, int32_t length,
                                        std::span<const int32_t> borders) const;
 
-  // Sequences whose chain has this link, which is not the first.
-  std::vector<Sha256Digest> passing(const Sha256Digest& link) const;
+  // Sequences that have so many whole links of the chain, and perhaps more of it.
+  std::vector<Sha256Digest> passing(const Chain& chain, int32_t link_count) const;
   // All that have a file, in no order.
   std::vector<Sha256Digest> records() const;
 
@@ -86,6 +87,8 @@ class Index {
   uint64_t record_bytes(const Sha256Digest& name) const;
   // Of the files of each tenant's sequences, each file once: tenants have none in common.
   std::map<uint64_t, uint64_t> bytes_by_tenant() const;
+  // Those that a session's name stands for, and no others.
+  void set_saved(const std::set<Sha256Digest>& names);
   // Grows whenever a sequence comes or goes.
   uint64_t change_count() const { return change_count_; }
   // Of all files.

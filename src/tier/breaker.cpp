@@ -23,9 +23,15 @@ void Breaker::note_success() {
   is_on_trial_ = false;
 }
 
+void Breaker::end_trial() {
+  const std::lock_guard lock(mutex_);
+  is_on_trial_ = false;
+}
+
 void Breaker::note_failure(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (is_on_trial_) return pause(now);
+  if (now < open_until_) return;
   failures_.push_back(now);
   while (now - failures_.front() > kWithin) failures_.pop_front();
   if (failures_.size() >= failures_max_) pause(now);

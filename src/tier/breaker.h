@@ -28,6 +28,10 @@ class Breaker {
   // Whether it may be asked. After a pause, one may: the others wait for what becomes of that.
   bool admits(Clock::time_point now = Clock::now());
   void note_success();
+  // It has answered, and what it shall deliver is still to come: others may ask, and what failed
+  // before still counts.
+  void end_trial();
+  // Not of what was asked before a pause began, and heard in it.
   void note_failure(Clock::time_point now = Clock::now());
   // It said something wrong. True: too often, and nobody asks from now on.
   bool note_refusal(Clock::time_point now = Clock::now());

@@ -129,8 +129,11 @@ std::shared_ptr<Shard> Cluster::find_or_add(const std::string& name) {
 Status Cluster::take(const Reply& reply) {
   if (reply.kind != Reply::Kind::list) return wrong_slots("a list");
   std::vector<SlotRange> ranges;
+  int32_t slot_count = 0;
   for (const Reply& line : reply.items) {
     CAIRN_TRY(SlotRange range, read_range(line));
+    slot_count += range.last - range.first + 1;
+    if (slot_count > kSlots) return wrong_slots("each slot once");
     ranges.push_back(std::move(range));
   }
   if (ranges.empty()) return wrong_slots("a server");

@@ -87,7 +87,8 @@ class PlaceRecord : public store::OpenRecord {
 
  private:
   Status receive() {
-    CAIRN_TRY(servers_->wait(pending_, deadline_));
+    CAIRN_TRY(const Reply* const reply, servers_->wait(pending_, deadline_));
+    if (reply->kind != Reply::Kind::lost) place_->reads_->note_success();
     const Expected& come = *pending_->expected;
     const Clock::time_point from = std::max(come.sent_at, place_->data_came_at_);
     place_->used_at_ = Clock::now();

@@ -71,6 +71,8 @@ Result<Reply*> Servers::wait(const PendingReply& pending, Clock::time_point dead
     }
     if (cluster_ == nullptr) return reply;
     const std::optional<Redirect> redirect = Redirect::read(**reply);
+    // Who says where a key is is there.
+    if (redirect && pending->shard != nullptr) breaker_of(*pending->shard).note_success();
     if (redirect && !pending->was_followed) {
       CAIRN_TRY(follow(*pending, *redirect, until));
     } else if (redirect) {

@@ -51,7 +51,11 @@ store::RecordSource::Answer TierSource::look_up(const Question& question) {
     tier_->count(outcome_);
     return {.match = {}, .note = name_of(outcome_)};
   }
-  tier_->reads().note_success();
+  if (answer->match) {
+    tier_->reads().end_trial();
+  } else {
+    tier_->reads().note_success();
+  }
   if (answer->match || answer->ask_again.count() > 0) return std::move(answer).value();
   const bool is_known = outcome_ == Outcome::damaged || outcome_ == Outcome::slower;
   if (home_->lost_reply() && !is_known) outcome_ = *home_->lost_reply();
@@ -208,7 +212,9 @@ Result<std::optional<store::Match>> TierSource::ask_peer(const Question& questio
   };
   const Status asked = ask();
   if (!asked && asked.error().code == ErrorCode::cancelled) return asked.error();
-  if (asked) {
+  if (asked && match) {
+    peer->reads().end_trial();
+  } else if (asked) {
     peer->reads().note_success();
   } else {
     why = peer->note_failure(asked.error());

@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <random>
+#include <thread>
 
 #include "engine/generator.h"
 #include "sample/state_text.h"
@@ -184,6 +187,32 @@ TEST_P(SequenceStoreKindTest, SavedSessionsComeBackByName) {
   EXPECT_EQ(report.computed_tokens, 0);
 }
 
+// Of a saved session whose records are gone the tokens are left, and are computed again; a session
+// whose sequence is gone is damaged.
+TEST_P(SequenceStoreKindTest, ASavedSessionWithoutRecordsIsComputedAgain) {
+  Tokens whole;
+  {
+    const auto first = engine();
+    Generator generator(first.get());
+    read(generator, random_tokens(1, 50, first->size().vocabulary_count), {40});
+    answer(generator, {Token(3), Token(4)});
+    whole = held(generator);
+    const Sha256Digest fingerprint = first->fingerprint(first->default_selection()).digest();
+    ASSERT_TRUE(
+        bool(first->sequence_store()->save("mine", generator.sequence(), fingerprint, {})));
+  }
+  std::filesystem::remove_all(folder_.file("store") + "/objects");
+  const auto second = engine();
+  const Selection& selection = second->default_selection();
+  const Sha256Digest fingerprint = second->fingerprint(selection).digest();
+  SequenceStore& store = *second->sequence_store();
+  EXPECT_EQ(store.restore("mine", fingerprint, selection).value().tokens, whole);
+  Generator generator(second.get());
+  EXPECT_EQ(read(generator, whole).computed_tokens, int32_t(whole.size()));
+  std::filesystem::remove_all(folder_.file("store") + "/manifests");
+  EXPECT_EQ(store.restore("mine", fingerprint, selection).error().code, ErrorCode::invalid_data);
+}
+
 // Bit rot in every file: the conversation is computed again, as far as it is lost.
 TEST_P(SequenceStoreKindTest, DamageCostsTimeAndNoBit) {
   Tokens prompt;
@@ -265,6 +294,63 @@ TEST(SequenceStore, AnotherFolderIsRefused) {
   auto file = gguf::File::open(golden_path("llama", ".gguf"));
   const auto engine = Engine::load(std::move(file).value(), options);
   EXPECT_EQ(engine.error().code, ErrorCode::invalid_argument);
+}
+
+// Whose writes end when they are let.
+class HangingDisk : public store::FileCalls {
+ public:
+  ssize_t write_at(int file, const void* bytes, size_t count, off_t offset) override {
+    std::unique_lock lock(mutex_);
+    ++waiting_count_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !hangs_; });
+    return FileCalls::write_at(file, bytes, count, offset);
+  }
+  void hang() {
+    const std::lock_guard lock(mutex_);
+    hangs_ = true;
+    waiting_count_ = 0;
+  }
+  void wait_until_hanging() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_count_ > 0; });
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    hangs_ = false;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool hangs_ = false;
+  int waiting_count_ = 0;
+};
+
+// Memory that the writing thread holds is short meanwhile; a disk that hangs holds up nobody.
+TEST(SequenceStore, WhoWaitsWithPatienceDoesNotWaitForADiskThatHangs) {
+  const test::ScratchFolder folder;
+  HangingDisk disk;
+  EngineOptions options = golden_options(KvType::f16);
+  options.cache_dir = folder.file("store");
+  options.cache_calls = &disk;
+  const auto engine = load_engine(golden_path("llama", ".gguf"), options);
+  ASSERT_NE(engine, nullptr);
+  SequenceStore& store = *engine->sequence_store();
+  while (!store.is_ready()) std::this_thread::yield();
+  disk.hang();
+  {
+    Generator generator(engine.get());
+    read(generator, random_tokens(1, 60, engine->size().vocabulary_count));
+    ASSERT_TRUE(bool(generator.finish_turn()));
+  }
+  disk.wait_until_hanging();
+  EXPECT_TRUE(store.drain(std::chrono::milliseconds(5)));
+  EXPECT_TRUE(store.holds_memory());
+  disk.let_go();
+  store.drain();
+  EXPECT_FALSE(store.holds_memory());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SequenceStoreKindTest,

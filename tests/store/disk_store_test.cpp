@@ -344,6 +344,25 @@ TEST(DiskStore, SavedSessionsHaveNames) {
   EXPECT_EQ(bench.store->open_session("my-chat", {}, layout).error().code, ErrorCode::unsupported);
 }
 
+// Saved again under its name, it is what the former version was for: that one goes.
+TEST(DiskStore, SavingAgainLetsTheFormerVersionGo) {
+  StoreBench bench(mixed_model(), {.budget_bytes = 600'000});
+  memory::Sequence chat = read_text(bench.here, 40, 1);
+  for (int32_t turn = 0; turn < 40; ++turn) {
+    ASSERT_TRUE(bool(bench.here.read(chat, memory::toy::tokens(12, 100 + turn))));
+    const Status saved = bench.store->save("mine", *bench.snapshot_of(chat));
+    ASSERT_TRUE(bool(saved)) << "turn " << turn << ": " << saved.error().message;
+  }
+  EXPECT_LE(bench.store->stats().entries, 2u);
+  // But not while another name stands for it.
+  ASSERT_TRUE(bool(bench.store->save("before", *bench.snapshot_of(chat))));
+  const int32_t length = chat.length();
+  ASSERT_TRUE(bool(bench.here.read(chat, memory::toy::tokens(12, 7))));
+  ASSERT_TRUE(bool(bench.store->save("mine", *bench.snapshot_of(chat))));
+  const memory::Layout& layout = bench.here.memory->layout();
+  EXPECT_EQ(bench.store->open_session("before", kFingerprint, layout).value().resume, length);
+}
+
 // What is there already is read before a session counts as saved.
 TEST(DiskStore, SavingRepairsWhatIsDamaged) {
   StoreBench bench(full_model());
@@ -469,6 +488,99 @@ TEST(DiskStore, TwoProcessesShareAStore) {
   EXPECT_EQ(bench.restored(tokens_of(original)), original.length());
 }
 
+// What a program has saved since another one opened the folder stays, with all its records, when the
+// other one makes room or goes on with the same conversation.
+class SavedBesideOthers : public ::testing::Test {
+ protected:
+  void save() {
+    ASSERT_TRUE(bool(bench_.write(chat_)));
+    StoreOptions small = bench_.options;
+    small.budget_bytes = 600'000;
+    other_ = DiskStore::open(small).value();
+    ASSERT_TRUE(bool(bench_.store->save("mine", *bench_.snapshot_of(chat_))));
+  }
+  void expect_saved() {
+    const memory::Layout& layout = bench_.there.memory->layout();
+    Result<DiskStore::Match> match = bench_.store->open_session("mine", kFingerprint, layout);
+    ASSERT_TRUE(bool(match)) << match.error().message;
+    EXPECT_EQ(match->resume, chat_.length());
+    EXPECT_EQ(bench_.restored(tokens_of(chat_)), chat_.length());
+  }
+  bool write_elsewhere(const Sequence& sequence) {
+    return bool(other_->write(*bench_.snapshot_of(sequence), Durability::cache));
+  }
+
+  StoreBench bench_{mixed_model()};
+  Sequence chat_ = read_text(bench_.here, 90, 1);
+  std::unique_ptr<DiskStore> other_;
+};
+
+TEST_F(SavedBesideOthers, StaysWhenAnotherProgramMakesRoom) {
+  save();
+  for (int32_t number = 2; number < 40; ++number) {
+    EXPECT_TRUE(write_elsewhere(read_text(bench_.here, 90, number)));
+  }
+  EXPECT_GT(other_->stats().evicted, 5u);
+  expect_saved();
+}
+
+TEST_F(SavedBesideOthers, StaysWhenAnotherProgramGoesOnWithIt) {
+  save();
+  Sequence longer = chat_;
+  ASSERT_TRUE(bool(bench_.here.read(longer, memory::toy::tokens(40, 7))));
+  EXPECT_TRUE(write_elsewhere(longer));
+  expect_saved();
+}
+
+// The other program has a branch of it, whose first records are those of what is saved.
+TEST_F(SavedBesideOthers, KeepsTheRecordsThatItSharesWithWhatGoes) {
+  Sequence branch = bench_.here.memory->at(chat_, 64).value();
+  ASSERT_TRUE(bool(bench_.here.read(branch, memory::toy::tokens(30, 7))));
+  ASSERT_TRUE(bool(bench_.write(branch)));
+  StoreOptions small = bench_.options;
+  small.budget_bytes = 600'000;
+  other_ = DiskStore::open(small).value();
+  ASSERT_TRUE(bool(bench_.store->save("mine", *bench_.snapshot_of(chat_))));
+  for (int32_t number = 2; number < 40; ++number) {
+    EXPECT_TRUE(write_elsewhere(read_text(bench_.here, 90, number)));
+  }
+  EXPECT_LE(bench_.restored(tokens_of(branch)), 64);
+  expect_saved();
+}
+
+// A disk on which this user has less than all that is free.
+class Quota : public FileCalls {
+ public:
+  int allocate(int file, off_t bytes) override {
+    if (used_ + bytes > kMost) {
+      errno = EDQUOT;
+      return -1;
+    }
+    used_ += bytes;
+    return FileCalls::allocate(file, bytes);
+  }
+  int remove_at(int folder, const char* name) override {
+    struct stat found = {};
+    if (FileCalls::status_at(folder, name, &found) == 0) used_ -= found.st_size;
+    return FileCalls::remove_at(folder, name);
+  }
+
+ private:
+  static constexpr int64_t kMost = 400'000;
+  int64_t used_ = 0;
+};
+
+TEST(DiskStore, WhereTheSystemHasNoRoomTheOldestGoes) {
+  Quota quota;
+  StoreBench bench(mixed_model(), {.budget_bytes = uint64_t(1) << 30, .calls = &quota});
+  for (int32_t number = 0; number < 30; ++number) {
+    const memory::Sequence sequence = read_text(bench.here, 90, number);
+    ASSERT_TRUE(bool(bench.write(sequence))) << number;
+    EXPECT_EQ(bench.restored(tokens_of(sequence)), 90);
+  }
+  EXPECT_GT(bench.store->stats().evicted, 5u);
+}
+
 TEST(DiskStore, AFullMemoryIsAnErrorAndTakesNothing) {
   StoreBench bench(mixed_model());
   const memory::Sequence original = conversation(bench.here);
@@ -592,6 +704,26 @@ TEST(DiskStore, WhatIsCondemnedGoesWithAllThatBeginsLikeIt) {
   bench.reopen();
   EXPECT_LE(bench.restored(longer_tokens), 40);
   EXPECT_EQ(bench.store->stats().entries, 1u);
+}
+
+// Of what has more in common with it than is right, within a link of its chain and within the first.
+TEST(DiskStore, WhatIsCondemnedGoesWithBranchesOfTheWrongPart) {
+  for (const int32_t wrong : {8, 40}) {
+    StoreBench bench(full_model());
+    const memory::Sequence bad = read_text(bench.here, 100, 1);
+    const auto branch_at = [&](int32_t position) {
+      Sequence branch = bench.here.memory->at(bad, position).value();
+      EXPECT_TRUE(bool(bench.here.read(branch, memory::toy::tokens(40, position))));
+      EXPECT_TRUE(bool(bench.write(branch)));
+      return branch;
+    };
+    ASSERT_TRUE(bool(bench.write(bad)));
+    const Sequence before = branch_at(wrong), behind = branch_at(wrong + 10);
+    bench.store->condemn(kFingerprint, tokens_of(bad), wrong, "wrong");
+    EXPECT_EQ(bench.store->stats().condemned, 2u);
+    EXPECT_LE(bench.restored(tokens_of(bad)), wrong);
+    EXPECT_LE(bench.restored(tokens_of(behind)), wrong);
+  }
 }
 
 }  // namespace

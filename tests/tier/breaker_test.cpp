@@ -60,6 +60,31 @@ TEST_F(BreakerTest, EachTrialThatFailsDoublesThePause) {
   EXPECT_TRUE(breaker_.admits(now_)) << "the first pause again";
 }
 
+// Of a batch that was sent before, all of which fails.
+TEST_F(BreakerTest, WhatIsHeardInAPauseDoesNotProlongIt) {
+  fail(64);
+  EXPECT_EQ(breaker_.opened(), 1u);
+  pass(milliseconds(5501));
+  EXPECT_TRUE(breaker_.admits(now_));
+  fail(64);
+  EXPECT_EQ(breaker_.opened(), 2u);
+}
+
+// It answers, and never delivers: the next pause is longer, as after a trial that fails.
+TEST_F(BreakerTest, ATrialThatIsAnsweredLetsOthersAskAndForgetsNothing) {
+  fail(4);
+  breaker_.end_trial();
+  fail(1);
+  EXPECT_FALSE(breaker_.admits(now_));
+  pass(milliseconds(5501));
+  EXPECT_TRUE(breaker_.admits(now_));
+  breaker_.end_trial();
+  EXPECT_TRUE(breaker_.admits(now_));
+  fail(1);
+  pass(milliseconds(8999));
+  EXPECT_FALSE(breaker_.admits(now_));
+}
+
 TEST_F(BreakerTest, ATrialOfWhichNothingIsHeardIsForgotten) {
   fail(5);
   pass(seconds(6));

@@ -96,7 +96,8 @@ TEST_F(ClusterTest, WhatIsNoListOfSlotsChangesNothing) {
        {number(1), list({}), list({number(1)}), list({list({number(0), number(1)})}),
         list({range(0, 16384, "127.0.0.1", 1)}), list({range(5, 4, "127.0.0.1", 1)}),
         list({range(-1, 4, "127.0.0.1", 1)}), list({list({number(0), number(1), list({})})}),
-        list({range(0, 1, "127.0.0.1", 7002), number(3)})}) {
+        list({range(0, 1, "127.0.0.1", 7002), number(3)}),
+        list({range(0, 16383, "127.0.0.1", 7002), range(0, 0, "127.0.0.1", 7003)})}) {
     const Status taken = cluster_.take(wrong);
     ASSERT_FALSE(bool(taken));
     EXPECT_EQ(taken.error().code, ErrorCode::invalid_data);

@@ -184,6 +184,20 @@ TEST_P(TierSourceTest, EveryCommandMayFailForGood) {
   }
 }
 
+// It answers all questions, and no record comes.
+TEST_P(TierSourceTest, ATierThatDeliversNothingIsLeftAlone) {
+  test::FakeServer server(folder_.file("tier.sock"));
+  const Tokens whole = publish(options(server.url()));
+  const auto second = engine(options(server.url()));
+  for (int tries = 0; tries < 6; ++tries) {
+    server.fail(test::Fault::cut, 1 << 30, "GETEX", 2);  // The first one is the manifest.
+    second->cache().clear();
+    read_rightly(*second, whole);
+  }
+  EXPECT_TRUE(stats(*second).is_open);
+  EXPECT_EQ(outcomes(*second, Outcome::paused), 1u);
+}
+
 // Values that are wrong in every way are refused; after three of them nothing is read for a while.
 TEST_P(TierSourceTest, ATierThatLiesIsNotAsked) {
   test::FakeServer server(folder_.file("tier.sock"));
