@@ -59,6 +59,7 @@ Speculator::Proposal Speculator::propose(const View& view) {
   count_shadow();
   chosen_ = kNobody;
   proposed_count_ = 0;
+  verdict_ = {};
   if (view.count_max <= 0 || (!options_.is_free && !account_.may_look())) {
     for (AskedDrafter& drafter : drafters_) drafter.skip();
     return {};
@@ -139,30 +140,32 @@ void Speculator::fill_reach(size_t drafter, std::vector<float>& reach) const {
   for (size_t i = 1; i < reach.size(); ++i) reach[i] *= reach[i - 1];
 }
 
-void Speculator::take(const Verdict& verdict, double step_seconds, double plain_seconds,
-                      std::span<const Token> text) {
+void Speculator::count(const Verdict& verdict) {
   CHECK(0 <= verdict.accepted && verdict.accepted <= verdict.checked);
-  CHECK(size_t(verdict.checked) <= proposed_count_);
-  if (verdict.checked > 0) {
-    Report::Source& source = report_.sources[chosen_];
-    source.drafted += verdict.checked;
-    source.accepted += verdict.accepted;
-    ++report_.steps;
-    for (size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
-      // Of another one's draft that much was checked as it has in common with the chosen one.
-      const int32_t checked = std::min(verdict.checked, int32_t(agreed_count(drafter)));
-      if (checked == 0) continue;
-      drafters_[drafter].take(
-          {.checked = checked, .accepted = std::min(checked, verdict.accepted)});
-    }
+  CHECK(size_t(verdict.checked) <= std::exchange(proposed_count_, 0));
+  verdict_ = verdict;
+  if (verdict.checked == 0) return;
+  Report::Source& source = report_.sources[chosen_];
+  source.drafted += verdict.checked;
+  source.accepted += verdict.accepted;
+  ++report_.steps;
+  for (size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
+    // Of another one's draft that much was checked as it has in common with the chosen one.
+    const int32_t checked = std::min(verdict.checked, int32_t(agreed_count(drafter)));
+    if (checked == 0) continue;
+    drafters_[drafter].take({.checked = checked, .accepted = std::min(checked, verdict.accepted)});
   }
+  refresh_report();
+}
+
+void Speculator::learn(double step_seconds, double plain_seconds, std::span<const Token> text) {
+  const Verdict verdict = std::exchange(verdict_, {});
   for (AskedDrafter& drafter : drafters_) drafter.follow(text);
   count_shadow();
   account_.add_step({.checked = verdict.checked,
                      .accepted = verdict.accepted,
                      .seconds = step_seconds,
                      .plain_seconds = plain_seconds});
-  proposed_count_ = 0;
   refresh_report();
 }
 

@@ -64,12 +64,19 @@ class Speculator {
   // none, or where drafts are off: then they are only compared with what comes (shadow mode). Valid
   // until the next call.
   Proposal propose(const View& view);
-  // Of the last proposal, before the next one, in every step: what was checked and accepted
-  // (nothing where it was empty); how long the step took, without propose(), and how long it would
-  // have taken without this sequence's drafts (0: not known). `text`: what it is now, to compare
-  // drafts that were not checked.
+  // Of the last proposal, once its rows are computed: what was checked and accepted. At most once,
+  // and not needed where nothing was.
+  void count(const Verdict& verdict);
+  // Then, unless the step's time says nothing: how long it took, without propose(), and how long it
+  // would have taken without this sequence's drafts (0: not known). `text`: what it is now, to
+  // compare drafts that were not checked.
+  void learn(double step_seconds, double plain_seconds, std::span<const Token> text);
+  // Both.
   void take(const Verdict& verdict, double step_seconds, double plain_seconds,
-            std::span<const Token> text);
+            std::span<const Token> text) {
+    count(verdict);
+    learn(step_seconds, plain_seconds, text);
+  }
 
   // Drafts have lost more than they may (1.5 % of the time, and 20 ms): they are only compared.
   bool is_off() const { return account_.is_off(); }
@@ -97,6 +104,7 @@ class Speculator {
   std::vector<float> reach_;
   std::vector<float> other_reach_;
   size_t proposed_count_ = 0;
+  Verdict verdict_;         // Of them.
   bool has_draft_ = false;  // There ever was one.
 };
 

@@ -15,6 +15,7 @@
 #include "base/machine/machine_memory.h"
 #include "base/quantities.h"
 #include "base/trace/trace.h"
+#include "engine/default_context.h"
 #include "engine/drafts/draft_model.h"
 #include "engine/parameter_loader.h"
 
@@ -69,9 +70,6 @@ size_t default_memory_budget(const MemoryRoom& room, const FixedBytes& fixed, si
 
 // While several conversations share steps, they wait for the disk no longer than this.
 constexpr std::chrono::milliseconds kStorePatience(20);
-
-// A context longer than this is given only when asked for: address tables grow with it.
-constexpr int32_t kDefaultContextMax = 1 << 17;
 
 Result<const BackendType*> find_backend(std::string_view name) {
   std::string known;
@@ -487,7 +485,8 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
   if (!is_full) return report;
   std::optional<std::chrono::milliseconds> patience;
-  if (items.size() > 1 || !sequence_store_->is_ready()) patience = kStorePatience;
+  const bool is_alone = items.size() == 1 && !items.front().others_wait;
+  if (!is_alone || !sequence_store_->is_ready()) patience = kStorePatience;
   if (!sequence_store_->drain(patience)) return report;
   return stepper_->step(items, accept, observe, is_given_up);
 }
@@ -589,7 +588,7 @@ Result<Selection> Engine::select(std::span<const AdapterUse> uses) {
     std::rotate(known, known + 1, ready_.end());
     return ready_.back();
   }
-  drop_idle_selection();
+  drop_idle_selections();
   CAIRN_TRY(Plans plans, record(memory_->layout(), adapters_.changes(asked.uses())));
   // Variants log the same values, only made otherwise: a sum in place of a product.
   if (plans.log_widths != runner_->plans().log_widths) {
@@ -601,15 +600,23 @@ Result<Selection> Engine::select(std::span<const AdapterUse> uses) {
   return asked;
 }
 
-// The one whose last use is longest ago, where there are many; none that somebody holds.
-void Engine::drop_idle_selection() {
+bool Engine::has_plans(const Selection& selection) const {
+  const auto is_same = [&](const Selection& ready) {
+    return ready.variant().computation == selection.variant().computation;
+  };
+  return is_same(Selection()) || std::ranges::any_of(ready_, is_same);
+}
+
+// Those whose last use is longest ago, where there are many; none that somebody holds.
+void Engine::drop_idle_selections() {
   constexpr size_t kReadyMax = 8;
-  if (ready_.size() < kReadyMax) return;
-  const auto idle = std::find_if(ready_.begin(), ready_.end(),
-                                 [](const Selection& selection) { return !selection.is_shared(); });
-  if (idle == ready_.end()) return;
-  runner_->drop(idle->variant());
-  ready_.erase(idle);
+  while (ready_.size() >= kReadyMax) {
+    const auto idle = std::ranges::find_if(
+        ready_, [](const Selection& selection) { return !selection.is_shared(); });
+    if (idle == ready_.end()) return;
+    runner_->drop(idle->variant());
+    ready_.erase(idle);
+  }
 }
 
 }  // namespace cairn

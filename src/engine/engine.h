@@ -109,6 +109,11 @@ class Engine {
   // Prepares the plans for exactly these adapters; they are cached for a while.
   // Errors: invalid_argument: unknown names, scales that are not finite; memory_full.
   Result<Selection> select(std::span<const AdapterUse> uses);
+  // The same selection without plans, for who computes nothing yet. Errors: invalid_argument.
+  Result<Selection> resolve(std::span<const AdapterUse> uses) const {
+    return adapters_.select(uses);
+  }
+  bool has_plans(const Selection& selection) const;
 
  private:
   Engine(std::shared_ptr<const gguf::File> file, const EngineOptions& options);
@@ -130,7 +135,7 @@ class Engine {
   void demote(const memory::Sequence& sequence);
   const Sha256Digest& stored_fingerprint(const Selection& selection);
   Result<Plans> record(const memory::Layout& layout, std::span<const LowRank> changes) const;
-  void drop_idle_selection();
+  void drop_idle_selections();
 
   // Shared with engines of the same model beside this one, as text and backend are.
   std::shared_ptr<const gguf::File> file_;

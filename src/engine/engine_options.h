@@ -80,7 +80,7 @@ struct EngineOptions {
   // fast_1 is an error if the machine has no instructions that make it faster.
   Numerics numerics = Numerics::exact_1;
   KvType key_type = KvType::f16, value_type = KvType::f16;
-  int32_t context_tokens = 0;  // 0: the model's, or what the budget holds if that is less.
+  int32_t context_tokens = 0;  // 0: the model's, kDefaultContextMax at most.
   // Bytes for pages and states; 0: half of what is left of the memory beside the weights.
   size_t memory_budget = 0;
   // What this process may take in all; none: what the machine and its limits say.

@@ -68,9 +68,8 @@ class SequenceStore {
   // Shows it to the tier, if there is one, which knows what of it is sent.
   void offer(const memory::Sequence& sequence, const Sha256Digest& fingerprint,
              store::SharedTier::Offer offer);
-  // Waits until everything is written, and lets go of its blocks; what is not when the patience is
-  // over is passed over, and what is being written or read then lets go of its blocks later. False:
-  // there was nothing.
+  // Waits until everything is written, and lets go of its blocks. What is not when the patience is
+  // over is passed over; what is being written or read then keeps them longer. False: had nothing.
   bool drain(std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   // Saves the sequence under a name: it is on the disk when the call returns, and stays until it is
@@ -78,8 +77,7 @@ class SequenceStore {
   // unsupported, where there is no folder.
   Status save(const std::string& session, const memory::Sequence& sequence,
               const Sha256Digest& fingerprint, const sample::SamplerState& sampler = {});
-  // Puts a saved sequence into the cache, as much of it as can be read, which may be nothing: its
-  // tokens are then computed again.
+  // Puts a saved sequence into the cache, as much of it as can be read, which may be nothing.
   // Errors: those of store::DiskStore::open_session() and load(); invalid_data.
   struct Restored {
     std::vector<Token> tokens;

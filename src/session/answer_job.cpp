@@ -32,6 +32,7 @@ AnswerJob::AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerSt
 
 AnswerJob::~AnswerJob() = default;
 
+// A job that waits has a lane that knows its variant, and no plans: they take time and memory.
 Lane* AnswerJob::lane() {
   if (!lane_) {
     lane_.emplace(engine_);
@@ -41,7 +42,7 @@ Lane* AnswerJob::lane() {
                              &engine_->threads());
       lane_->read_logits(&*prompt_reader_);
     }
-    Result<Selection> selection = order_.adapters ? engine_->select(*order_.adapters)
+    Result<Selection> selection = order_.adapters ? engine_->resolve(*order_.adapters)
                                                   : Result<Selection>(engine_->default_selection());
     if (selection) {
       lane_->select((*selection).for_tenant(order_.tenant));
@@ -56,8 +57,16 @@ memory::ResumePlan AnswerJob::plan() {
   return lane()->plan_reading(order_.prompt, order_.message_starts);
 }
 
+Status AnswerJob::prepare_plans() {
+  if (!order_.adapters) return Ok{};
+  CAIRN_TRY(const Selection selection, engine_->select(*order_.adapters));
+  lane_->select(selection.for_tenant(order_.tenant));
+  return Ok{};
+}
+
 Status AnswerJob::start() {
   CAIRN_TRY(std::move(selected_));
+  CAIRN_TRY(prepare_plans());
   AnswerRequest request = request_of(order_);
   sample::Sampler sampler(order_.sampling, engine_->tokenizer());
   sampler.set_state(std::move(order_.sampler));
@@ -96,7 +105,7 @@ void AnswerJob::keep_beginnings() {
 Status AnswerJob::advance() {
   CAIRN_TRY(tell_prompt());
   keep_beginnings();
-  if (order_.wants_stop != nullptr && order_.wants_stop->load(std::memory_order_relaxed)) {
+  if (wants_stop()) {
     completion_->stop();
   } else {
     CAIRN_TRY(completion_->advance());

@@ -81,10 +81,16 @@ class AnswerJob final : public Job {
   Status advance() override;
   Status take_step(Status stepped) override;
   bool is_done() const override { return completion_ != nullptr && completion_->is_done(); }
-  bool is_blocked() const override { return stream_->is_full(); }
+  bool starts_slowly() const override { return !engine_->has_plans(lane_->selection()); }
+  // A stop needs no reader.
+  bool is_blocked() const override { return stream_->is_full() && !wants_stop(); }
   void end(Status status) override;
 
  private:
+  bool wants_stop() const {
+    return order_.wants_stop != nullptr && order_.wants_stop->load(std::memory_order_relaxed);
+  }
+  Status prepare_plans();
   Status tell_prompt();
   void keep_beginnings();
 

@@ -38,7 +38,8 @@ class AnswerStream {
   // ended. It must not use the stream.
   explicit AnswerStream(std::function<void()> on_taken = {}) : on_taken_(std::move(on_taken)) {}
 
-  // The engine's side. Nothing is lost: who adds asks is_full() first, and makes no more then.
+  // The engine's side. Nothing is lost: who adds asks is_full() first, and makes no more then; what
+  // ends the answer has room.
   void begin(const PromptReport& prompt);
   void tell_prompt(std::shared_ptr<const PromptProbabilities> probabilities);
   void add(std::vector<chat::OutputEvent> events,

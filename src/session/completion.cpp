@@ -103,7 +103,6 @@ void Completion::draft(Lane* lane, Drafting& drafting, const DraftOrder& order,
 
 std::span<const float> Completion::propose(int32_t count_max) {
   proposal_ = {};
-  verdict_ = {};
   if (speculator_ == nullptr || is_done_) return {};
   count_max = std::min({count_max, lane_->draft_count_max(), draft_count_max_});
   // Behind the last token of an answer no row is computed.
@@ -123,6 +122,7 @@ void Completion::check(int32_t count) {
 // draft is right where it is that token and the answer goes on behind it.
 int32_t Completion::take(const StepOutputs& outputs) {
   const int32_t position = int32_t(lane_->whole_text().size()) - 1;
+  draft::Verdict verdict{.checked = outputs.count() - 1};
   lane_->begin_walk(outputs);
   for (;;) {
     choose();
@@ -135,9 +135,9 @@ int32_t Completion::take(const StepOutputs& outputs) {
     }
     if (is_done_) break;
     lane_->confirm_draft();
-    ++verdict_.accepted;
+    ++verdict.accepted;
   }
-  verdict_.checked = outputs.count() - 1;
+  if (speculator_ != nullptr) speculator_->count(verdict);
   const int32_t count = lane_->end_walk();
   for (RowReader* reader : row_readers_) reader->take(position, outputs, count);
   return count;
@@ -149,9 +149,8 @@ void Completion::see(const StepOutputs& outputs) {
 }
 
 void Completion::learn(double step_seconds, double plain_seconds) {
-  const draft::Verdict verdict = std::exchange(verdict_, {});
-  if (speculator_ == nullptr || is_done_) return;
-  speculator_->take(verdict, step_seconds, plain_seconds, lane_->whole_text());
+  if (speculator_ == nullptr) return;
+  speculator_->learn(step_seconds, plain_seconds, lane_->whole_text());
 }
 
 void Completion::give_logits(std::vector<float> logits) {
@@ -228,6 +227,9 @@ void Completion::end_full() {
 void Completion::end(FinishReason reason, std::string cut_by) {
   if (is_done_) return;
   is_done_ = true;
+  // What was chosen since is no token of the answer.
+  const auto unused = std::exchange(chosen_, std::nullopt);
+  if (choices_ != nullptr && unused && *unused) choices_->take_back();
   answer_.cut_by = std::move(cut_by);
   answer_.fits_form = constraint_.is_complete();
   if (!has_prompt_) answer_.prompt_seconds = seconds();

@@ -142,7 +142,6 @@ class Completion final : public DraftedAnswer {
   std::unique_ptr<draft::Speculator> speculator_;  // Null: nothing is drafted.
   std::vector<RowReader*> row_readers_;            // Some of its drafters.
   draft::Speculator::Proposal proposal_;
-  draft::Verdict verdict_;  // Of the proposal.
   int32_t draft_count_max_ = 0;
   Answer answer_;
   // The token that follows, once it is chosen, and what was asked to be known of it.

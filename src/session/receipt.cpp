@@ -43,8 +43,14 @@ std::string token_text(const Choice* choice) {
 }  // namespace
 
 void ChoiceLog::add(std::span<const float> logits, Token token, bool is_forced) {
+  rows_before_ = rows_;
   rows_.add(std::as_bytes(logits));
   choices_.push_back({.token = token, .is_forced = is_forced, .rows = first_bits(rows())});
+}
+
+void ChoiceLog::take_back() {
+  rows_ = rows_before_;
+  choices_.pop_back();
 }
 
 ReceiptSources ReceiptSources::of(const Engine& engine, std::span<const AdapterUse> adapters) {

@@ -33,11 +33,13 @@ struct Choice {
 class ChoiceLog {
  public:
   void add(std::span<const float> logits, Token token, bool is_forced);
+  // The last one is not used after all. REQUIRES: add() was called last.
+  void take_back();
   const std::vector<Choice>& choices() const { return choices_; }
   Sha256Digest rows() const { return Sha256(rows_).finish(); }  // Of all of them.
 
  private:
-  Sha256 rows_;
+  Sha256 rows_, rows_before_;  // With and without the last row.
   std::vector<Choice> choices_;
 };
 

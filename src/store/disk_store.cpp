@@ -308,7 +308,8 @@ Result<DiskStore::Match> DiskStore::open_session(const std::string& session,
   CAIRN_TRY(const Sha256Digest name, folder_->saved(session, note));
   Result<Match> match = open_sequence(name, fingerprint, layout);
   if (match || match.error().code != ErrorCode::not_found) return match;
-  return fail(ErrorCode::invalid_data, "session {}: the sequence that it names is missing", session);
+  return fail(ErrorCode::invalid_data, "session {}: the sequence that it names is missing",
+              session);
 }
 
 Result<DiskStore::Match> DiskStore::open_sequence(const Sha256Digest& name,

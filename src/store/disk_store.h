@@ -34,21 +34,11 @@
 #include "store/manifest.h"
 #include "store/record_source.h"
 #include "store/snapshot.h"
+#include "store/store_options.h"
 #include "store/store_stats.h"
 #include "store/stored_part.h"
 
 namespace cairn::store {
-
-struct StoreOptions {
-  std::string path;
-  uint64_t budget_bytes = 0;  // 0: a tenth of the disk, and 20 GiB at most unless it is lent.
-  bool is_lent = false;       // To other machines, which borrow mostly what memory has forgotten.
-  std::optional<uint64_t> free_bytes_min;  // Left free; none: 1 GiB or a twentieth of the disk.
-  FileCalls* calls = nullptr;              // Null: the system's. Outlives the store.
-  std::function<int64_t()> now_ns;         // None: the system's clock.
-  // It is opened at once, and read by a thread of its own.
-  bool is_read_aside = false;
-};
 
 class DiskStore : public RecordSource, public RecordPlace {
  public:
@@ -108,8 +98,8 @@ class DiskStore : public RecordSource, public RecordPlace {
   StoreStats stats() const;
   // What it has, the oldest first.
   std::vector<IndexEntry> entries() const;
-  // Removes a sequence, and the records that no other needs. Errors: not_found. REQUIRES: nobody
-  // writes meanwhile; for verify() as well.
+  // Removes a sequence, and the records that no other needs. Errors: not_found, io. REQUIRES:
+  // nobody writes meanwhile; for verify() as well.
   Status remove(const Sha256Digest& name);
   struct Verified {
     uint64_t sequences = 0, bad_sequences = 0;
@@ -121,8 +111,8 @@ class DiskStore : public RecordSource, public RecordPlace {
   // there was none, or `goes_on`, which is asked for each MiB, said no. Thread rule: as writing.
   bool scrub_next(GoesOn goes_on);
   // What these tokens compute was found to be something else than what the store has of them behind
-  // `position`: puts away all sequences that have more in common with the tokens than what is before
-  // it, with all their records. Thread rule: as writing.
+  // `position`: puts away all sequences that have more in common with the tokens than what is
+  // before it, with all their records. Thread rule: as writing.
   void condemn(const Sha256Digest& fingerprint, std::span<const Token> tokens, int32_t position,
                const std::string& reason);
   // A record from elsewhere, whole: every digest of it is compared before it is written. Records

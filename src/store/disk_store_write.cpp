@@ -74,7 +74,11 @@ Result<Sha256Digest> DiskStore::write_all(const Snapshot& snapshot, const Chain&
 }
 
 // What has no room as a whole takes none in parts: nobody's share would count them.
+// Where others may have come to need them, they are left to be swept.
 void DiskStore::drop_new_records() {
+  if (new_records_.empty()) return;
+  const Descriptor collection = folder_->lock_collection();
+  if (!collection || !learn_from_others()) return;
   for (const Sha256Digest& name : new_records_) {
     {
       const std::lock_guard lock(mutex_);
@@ -285,8 +289,8 @@ std::map<uint64_t, uint64_t> DiskStore::held_by_tenant(uint64_t more_bytes) cons
   return held;
 }
 
-// So that all files have `room` with so many bytes more. What is above a share goes first, then what
-// the writing tenant has; of either the longest unused.
+// So that all files have `room` with so many bytes more. What is above a share goes first, then
+// what the writing tenant has; of either the longest unused.
 void DiskStore::evict_for(uint64_t bytes, uint64_t room) {
   const Descriptor lock = folder_->lock_collection();
   if (!lock || !learn_from_others()) return;
@@ -361,6 +365,11 @@ void DiskStore::sweep_old_records(bool spares_foreign) {
 
 Status DiskStore::remove(const Sha256Digest& name) {
   wait_until_read();
+  const Descriptor collection = folder_->lock_collection(kSavePatience);
+  if (!collection || !learn_from_others()) {
+    return fail(ErrorCode::io, "{}: cannot be locked and read, so that nothing is removed",
+                folder_->path());
+  }
   {
     const std::lock_guard lock(mutex_);
     if (index_.find(name) == nullptr) {

@@ -98,8 +98,8 @@ class Folder {
   Result<std::vector<std::string>> list_saved();
   Status remove_saved(const std::string& session);
 
-  // Of all processes, one collects, or saves, at a time. An empty one where another still does after
-  // `patience`, or none may.
+  // Of all processes, one collects, or saves, at a time. An empty one where another still does
+  // after `patience`, or none may.
   Descriptor lock_collection(std::chrono::milliseconds patience = {});
 
  private:

@@ -296,6 +296,9 @@ TEST(Adapters, PlansAreBounded) {
     const bool is_held = selection.variant() == held.variant();
     EXPECT_EQ(same_bits(logits_of(*engine, selection), expected), is_held);
   }
+  all.clear();
+  ASSERT_TRUE(engine->select(Uses{{"tone", 9}}));
+  EXPECT_EQ(engine->runner().variant_count(), 9) << "the model's own, and eight";
 }
 
 TEST(Adapters, ExpertsAreAdaptedAsPeftDoes) {

@@ -308,6 +308,41 @@ TEST_F(Turns, BlockedJobsKeepNoMemoryFromOthers) {
   EXPECT_EQ(blocked.digest, alone.digest);
 }
 
+// Memory that somebody else gives back ends a stall: no job has to end for it.
+TEST_F(Turns, AStalledAnswerGoesOnWhenThereIsRoom) {
+  EngineOptions options = small_steps();
+  const memory::Sequence empty = engine_->memory().new_sequence();
+  // Both answers grow beyond two pages of 32 tokens. There is room for one page more, beside hidden
+  // rows, which are less than a page.
+  options.memory_budget = 0;
+  for (const int32_t tokens : {150, 64, 64, 32, 32}) {
+    options.memory_budget += engine_->memory().plan(empty, tokens).new_bytes;
+  }
+  engine_ = load_engine(golden_path("llama", ".gguf"), options);
+  auto held = std::make_unique<Lane>(engine_.get());
+  LaneBatch batch(engine_.get());
+  ASSERT_TRUE(held->start(prompt(1, 150)));
+  while (held->wants_rows()) ASSERT_TRUE(batch.step(*held));
+
+  Scheduler scheduler(engine_.get());
+  const Sampled& senior = submit(scheduler, {.prompt = prompt(2, 40), .token_count = 90});
+  const Sampled& junior = submit(scheduler, {.prompt = prompt(3, 40), .token_count = 90});
+  const auto has_stalled = [&] {
+    const size_t before = junior.tokens.size();
+    EXPECT_TRUE(scheduler.step());
+    return before > 0 && junior.tokens.size() == before;
+  };
+  while (!has_stalled()) ASSERT_FALSE(senior.has_ended) << "memory was never short";
+  ASSERT_TRUE(has_stalled());
+  ASSERT_EQ(scheduler.stats().preemptions, 0);
+  held.reset();
+  EXPECT_FALSE(has_stalled());
+  EXPECT_FALSE(senior.has_ended);
+  EXPECT_EQ(scheduler.stats().preemptions, 0);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(junior.tokens.size(), 90u);
+}
+
 TEST_F(Turns, TheQueueIsBounded) {
   Scheduler scheduler(engine_.get(), {.running_max = 1, .waiting_max = 3});
   for (uint32_t index = 0; index < 3; ++index) submit(scheduler, {.prompt = prompt(index)});

@@ -11,6 +11,7 @@
 #include "engine/generator.h"
 #include "engine/schedule/scheduler.h"
 #include "memory/archive.h"
+#include "tests/engine/random_adapter.h"
 #include "tests/engine/sampled_job.h"
 #include "tests/fast_here.h"
 #include "tests/models/golden_model.h"
@@ -152,6 +153,36 @@ TEST_P(SequenceAuditTest, WhatHasGoneIsPassedOver) {
   EXPECT_EQ(own->sequence_store()->counts().audits_passed_over, 1);
   EXPECT_EQ(own->sequence_store()->counts().audited, 0);
   EXPECT_EQ(own->memory().usage().used_bytes(), 0u);
+}
+
+// Who loaded it may never have computed, and the plans of its adapters may have gone.
+TEST(SequenceAudit, HasThePlansThatItNeeds) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("tone.gguf"), model = golden_path("llama", ".gguf");
+  write_random_adapter(model, path, 1);
+  EngineOptions options = golden_options(KvType::f16);
+  options.adapters = {{.path = path, .scale = 0}};
+  options.cache_dir = folder.file("store");
+  options.cache_audit_interval = 1;
+  const std::vector<AdapterUse> uses = {{.name = "tone", .scale = 0.5f}};
+  const Tokens prompt = random_tokens(1, 150);
+  {
+    const auto first = load_engine(model, options);
+    Generator generator(first.get());
+    generator.select(first->select(uses).value());
+    ASSERT_TRUE(bool(generator.read(prompt)));
+    ASSERT_TRUE(bool(generator.finish_turn()));
+  }
+  const auto own = load_engine(model, options);
+  Lane lane(own.get());
+  lane.select(own->resolve(uses).value());
+  ASSERT_TRUE(lane.start(prompt).value().from_store);
+  EXPECT_EQ(own->runner().variant_count(), 1);
+  Scheduler scheduler(own.get());
+  scheduler.submit(JobId{1}, SequenceAudit::next(own.get()), {.is_idle = true});
+  while (scheduler.has_work()) (void)scheduler.step();
+  EXPECT_EQ(own->sequence_store()->counts().audited, 1);
+  EXPECT_EQ(own->sequence_store()->counts().differing, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SequenceAuditTest,

@@ -198,8 +198,7 @@ TEST_P(SequenceStoreKindTest, ASavedSessionWithoutRecordsIsComputedAgain) {
     answer(generator, {Token(3), Token(4)});
     whole = held(generator);
     const Sha256Digest fingerprint = first->fingerprint(first->default_selection()).digest();
-    ASSERT_TRUE(
-        bool(first->sequence_store()->save("mine", generator.sequence(), fingerprint, {})));
+    ASSERT_TRUE(bool(first->sequence_store()->save("mine", generator.sequence(), fingerprint, {})));
   }
   std::filesystem::remove_all(folder_.file("store") + "/objects");
   const auto second = engine();

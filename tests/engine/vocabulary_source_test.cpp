@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "gguf/writer.h"
 #include "tests/test_name.h"
 #include "tokenize/tokenizer.h"
+#include "unicode/unicode.h"
 
 namespace cairn::vocabulary_source_test {
 namespace {
@@ -32,6 +34,39 @@ std::string hex_of(std::string_view bytes) {
   return hex;
 }
 
+// The fixture of bert-bge comes from tools for GGUF, which lose letters of Hangul and vowel signs
+// of Devanagari, and cut at U+0085. What is promised are the ids of the original tokenizer, and
+// where those differ they stand in bert-bge.json, by the string's place (bert_bge.py made them).
+bool loses_letters(const std::string& text) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const unicode::Character character = unicode::first_character(rest);
+    const char32_t code = character.code;
+    if ((code >= 0xAC00 && code <= 0xD7A3) || (code >= 0x900 && code <= 0x97F) || code == 0x85) {
+      return true;
+    }
+    rest.remove_prefix(std::max<size_t>(character.length, 1));
+  }
+  return false;
+}
+
+// The fixture's strings, with the original tokenizer's ids where it differs.
+nlohmann::json corrected(nlohmann::json strings) {
+  const auto original =
+      nlohmann::json::parse(std::ifstream(CAIRN_SOURCE "/tests/tokenize/cases/bert-bge.json"));
+  EXPECT_EQ(original.size(), 27u);
+  for (const auto& [place, ids] : original.items()) {
+    auto& entry = strings.at(std::stoul(place));
+    EXPECT_TRUE(loses_letters(entry.at("text").get<std::string>())) << place;
+    EXPECT_NE(entry.at("plain"), ids) << place;
+    auto with_special = ids;
+    with_special.insert(with_special.begin(), entry.at("add_special").front());
+    with_special.push_back(entry.at("add_special").back());
+    entry["plain"] = entry["parse_special"] = ids;
+    entry["add_special"] = entry["both"] = with_special;
+  }
+  return strings;
+}
+
 class SharedVocabulary : public testing::TestWithParam<const char*> {};
 
 TEST_P(SharedVocabulary, MatchesEveryStringAndPiece) {
@@ -44,7 +79,10 @@ TEST_P(SharedVocabulary, MatchesEveryStringAndPiece) {
   auto built = Tokenizer::build(*source);
   ASSERT_TRUE(built) << built.error().message;
   const Tokenizer& tokenizer = **built;
-  const auto expected = nlohmann::json::parse(std::ifstream(stem + ".json"));
+  auto expected = nlohmann::json::parse(std::ifstream(stem + ".json"));
+  if (GetParam() == std::string_view("bert-bge")) {
+    expected["strings"] = corrected(expected.at("strings"));
+  }
 
   const std::pair<const char*, EncodeOptions> modes[] = {
       {"plain", {}},

@@ -27,6 +27,18 @@ TEST(ChoiceLog, DigestsTheBitsOfAllRowsSoFar) {
   EXPECT_TRUE(log.choices()[1].is_forced);
 }
 
+TEST(ChoiceLog, TakesItsLastChoiceBack) {
+  const std::vector<float> first = {1.0f, -2.5f}, second = {0.5f, 3.0f}, third = {4.0f, 0.0f};
+  ChoiceLog log, plain;
+  for (ChoiceLog* each : {&log, &plain}) each->add(first, Token(7), false);
+  log.add(second, Token(8), false);
+  log.take_back();
+  EXPECT_EQ(log.choices(), plain.choices());
+  EXPECT_EQ(log.rows(), plain.rows());
+  for (ChoiceLog* each : {&log, &plain}) each->add(third, Token(9), false);
+  EXPECT_EQ(log.choices(), plain.choices());
+}
+
 // 0 and -0 are equal numbers, and so are no two NaNs: bits are what counts.
 TEST(ChoiceLog, BitsCountNotValues) {
   const auto digest_of = [](float value) {

@@ -17,6 +17,8 @@
 #include "session/constraint.h"
 #include "session/conversation.h"
 #include "session/read_ahead.h"
+#include "session/replay.h"
+#include "tests/engine/random_adapter.h"
 #include "tests/models/embedding_case.h"
 #include "tests/sanitized.h"
 #include "tests/scratch_folder.h"
@@ -325,6 +327,150 @@ TEST(Service, ReadsAhead) {
   ASSERT_TRUE(next);
   EXPECT_EQ(next->text, kExchanges[1].answer);
   EXPECT_EQ(next->prompt.reused_tokens, unread);
+}
+
+// A stop needs no reader: who has gone away would keep the answer for ever.
+TEST(Service, AStopReachesAnAnswerThatNobodyReads) {
+  const auto engine = builtin_engine({.context_policy = ContextPolicy::shift});
+  const auto service = Service::start(engine.get()).value();
+  const auto stream = std::make_shared<AnswerStream>();
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
+  AnswerOrder endless = order(*engine, "Hello");
+  endless.token_count_max = 100000;
+  endless.sampling.ignore_eos = true;
+  endless.wants_stop = stop;
+  service->submit(std::make_unique<AnswerJob>(engine.get(), std::move(endless), stream), {});
+  EXPECT_FALSE(stream->next().empty());
+  chat::OutputEvent large{.kind = chat::OutputEvent::Kind::text, .text = std::string(2 << 20, 'x')};
+  stream->add({large});
+  EXPECT_EQ(service->stats().running, 1);
+  *stop = true;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (service->stats().running > 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(service->stats().running, 0);
+  Result<Answer> answer = stream->wait();
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->finish, FinishReason::interrupted);
+}
+
+// What was chosen when the stop came is no token of the answer, and none of its receipt.
+TEST(Service, AReceiptOfAStoppedAnswerHasItsTokens) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  for (const char* drafts : {"off", "auto"}) {
+    const auto stop = std::make_shared<std::atomic<bool>>(false);
+    AnswerOrder endless = order(*engine, "Tell me a story.");
+    endless.token_count_max = 1000;
+    endless.sampling = {.temperature = 1.2f, .ignore_eos = true, .seed = 3};
+    endless.receipt = ReceiptForm{};
+    endless.drafts.choice = parse_draft_choice(drafts).value();
+    endless.wants_stop = stop;
+    const Service::Ticket ticket = service->answer(std::move(endless));
+    for (int count = 0; count < 8; ++count) EXPECT_FALSE(ticket.stream->next().empty());
+    *stop = true;
+    Result<Answer> answer = ticket.stream->wait();
+    ASSERT_TRUE(answer) << answer.error().message;
+    ASSERT_EQ(answer->finish, FinishReason::interrupted);
+    std::vector<Token> told;
+    for (const Choice& choice : answer->receipt->choices) told.push_back(choice.token);
+    EXPECT_EQ(told, answer->tokens);
+    service->ask([&](Engine& asked) {
+      Result<Receipt> again = replay(asked, *answer->receipt);
+      ASSERT_TRUE(again) << again.error().message;
+      EXPECT_FALSE(difference_of(*answer->receipt, *again));
+    });
+  }
+}
+
+// The last step, too, in which an answer ends inside a draft.
+TEST(Service, ReportsHaveAllDraftsThatWereComputed) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get(), {.checks_all_drafts = true}).value();
+  AnswerOrder plain = order(*engine, "Tell me a story.");
+  plain.sampling.ignore_eos = true;
+  plain.drafts.choice = parse_draft_choice("off").value();
+  const Answer known = service->answer(plain).stream->wait().value();
+  ASSERT_EQ(known.tokens.size(), 60u);
+  for (const size_t cut : {8, 12, 20, 30, 45}) {
+    SCOPED_TRACE(cut);
+    const SchedulerStats before = service->stats();
+    AnswerOrder drafted = plain;
+    drafted.drafts = {.choice = parse_draft_choice("prediction").value(),
+                      .prediction = known.tokens};
+    drafted.stop.emplace_back();
+    for (size_t token = cut; token < cut + 3; ++token) {
+      drafted.stop.back() += engine->tokenizer()->piece(known.tokens[token]);
+    }
+    const Answer answer = service->answer(std::move(drafted)).stream->wait().value();
+    const SchedulerStats after = service->stats();
+    ASSERT_TRUE(answer.drafts);
+    EXPECT_GT(answer.drafts->accepted(), 0);
+    EXPECT_EQ(answer.drafts->drafted(), after.draft_rows - before.draft_rows);
+    EXPECT_EQ(answer.drafts->accepted(), after.accepted_drafts - before.accepted_drafts);
+  }
+}
+
+constexpr char kNano[] = CAIRN_SOURCE "/assets/nano.gguf";
+
+// Plans for adapters take memory and time: who waits has none, and what nobody uses goes.
+TEST(Service, PlansForAdaptersAreThoseOfTheRequestsThatRun) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("tone.gguf");
+  test::write_random_adapter(kNano, path, 1);
+  const auto engine = builtin_engine(
+      {.context_policy = ContextPolicy::shift, .adapters = {{.path = path, .scale = 0}}});
+  const auto service = Service::start(engine.get(), {.running_max = 12}).value();
+  const auto variant_count = [&] {
+    int32_t count = 0;
+    service->ask([&](Engine& asked) { count = asked.runner().variant_count(); });
+    return count;
+  };
+  const auto answer = [&](int32_t round, int32_t token_count) {
+    AnswerOrder own = order(*engine, "Hello");
+    own.token_count_max = token_count;
+    own.sampling.ignore_eos = true;
+    own.adapters = {{.name = "tone", .scale = 0.01f * float(round)}};
+    return service->answer(std::move(own), {.client = "many"});
+  };
+  std::vector<Service::Ticket> tickets;
+  for (int32_t round = 1; round <= 40; ++round) tickets.push_back(answer(round, 100000));
+  while (service->stats().running < 12) std::this_thread::yield();
+  EXPECT_EQ(variant_count(), 13) << "the model's own, and one for each that runs";
+  for (const Service::Ticket& ticket : tickets) service->cancel(ticket.id);
+  for (const Service::Ticket& ticket : tickets) EXPECT_FALSE(ticket.stream->wait());
+  EXPECT_TRUE(answer(50, 1).stream->wait());
+  EXPECT_LE(variant_count(), 9);
+}
+
+// A step waits for one recording at most, and who needs none waits for nobody.
+TEST(Service, PlansAreRecordedOneInAStep) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("tone.gguf");
+  test::write_random_adapter(kNano, path, 1);
+  const auto engine = builtin_engine({.adapters = {{.path = path, .scale = 0}}});
+  Scheduler scheduler(engine.get());
+  int64_t next_id = 0;
+  const auto submit = [&](float scale) {
+    AnswerOrder own = order(*engine, "Question " + std::to_string(next_id));
+    own.adapters = {{.name = "tone", .scale = scale}};
+    scheduler.submit(
+        JobId{next_id++},
+        std::make_unique<AnswerJob>(engine.get(), std::move(own), std::make_shared<AnswerStream>()),
+        {});
+  };
+  for (int32_t count = 1; count <= 5; ++count) submit(0.1f * float(count));
+  submit(0);
+  for (int32_t step = 1; step <= 5; ++step) {
+    ASSERT_TRUE(scheduler.step());
+    EXPECT_EQ(scheduler.stats().running, step + 1);
+    EXPECT_EQ(engine->runner().variant_count(), step + 1);
+  }
+  submit(0.1f);
+  submit(0.2f);
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(scheduler.stats().running, 8) << "their plans are here";
 }
 
 TEST(Service, EmbedsTextsOfManyClients) {

@@ -51,6 +51,8 @@ class Job {
   virtual std::span<const int32_t> message_starts() const { return {}; }
   // What start() and reading the prompt cost.
   virtual memory::ResumePlan plan() = 0;
+  // start() takes as long as a step: others would notice several. REQUIRES: it is not started.
+  virtual bool starts_slowly() const { return false; }
   // Begins to read the prompt. Called once. Errors end the job.
   virtual Status start() = 0;
 

@@ -28,7 +28,7 @@ struct ScheduledJob {
   Stage stage = Stage::waiting;
   bool has_started = false;
   bool has_ended = false;  // Then there is no job any more.
-  // Memory has no room for its next rows, until the epoch changes.
+  // Memory had no room for its next rows; -1: not since it was tried last.
   int64_t stalled_in = -1;
   // Another job has, or is computing, the beginning of its prompt up to this position.
   JobId source{-1};

@@ -130,6 +130,7 @@ bool Scheduler::admit() {
   are_all_held_up_ = waits_for_disk_ = false;
   int32_t running_count = 0, reading_count = 0;
   bool has_others = false;  // Somebody who is not idle, and is read.
+  bool has_slow_start = false;
   for (const auto& job : jobs_) {
     if (job->has_ended) continue;
     job->lent_priority = std::numeric_limits<int32_t>::min();
@@ -164,6 +165,8 @@ bool Scheduler::admit() {
     waits_for_disk_ |= stored == Stored::searching || stored == Stored::reading;
     if (stored == Stored::searching || stored == Stored::reading) continue;
     if (is_held_up(*job)) continue;
+    const bool is_slow = !job->has_started && job->job->starts_slowly();
+    if (is_slow && has_slow_start) continue;
     if (!make_room(*job, job->wanted_bytes, running_count, reading_count)) {
       hold_up(*job);
       continue;
@@ -173,6 +176,7 @@ bool Scheduler::admit() {
       reading_count += int32_t(job->read_stored() != nullptr);
       continue;
     }
+    has_slow_start |= is_slow;
     if (!try_start(*job)) continue;
     // What it goes on from could be evicted until it did.
     if (job->lane() != nullptr && !make_room(*job, 0, running_count, reading_count)) {
@@ -387,10 +391,12 @@ void Scheduler::choose_rows() {
   for (const auto& job : jobs_) {
     bool may_step = job->is_running() && job->lane() != nullptr && job->lane()->wants_rows() &&
                     !job->job->is_blocked();
-    // Somebody with memory may have become one that nobody waits for.
+    // Memory becomes free without the scheduler, too; and somebody who has some may have become one
+    // that nobody waits for.
     if (may_step && job->stalled_in == memory_epoch_) {
-      may_step = preempt_yielding(*job, tenants_.spares_shares(*job));
+      may_step = has_room(*job, 0) || preempt_yielding(*job, tenants_.spares_shares(*job));
       has_stalled |= !may_step;
+      if (may_step) job->stalled_in = -1;
     }
     // Seniors come first: idle jobs last.
     const bool has_others = !shares_.empty() || !queue_.empty();
@@ -461,6 +467,7 @@ void Scheduler::compute() {
     for (const Share& share : shares_) {
       items_.push_back(share.job->lane()->next(share.row_count));
       items_.back().spares_shares = follows_kin(share) || tenants_.spares_shares(*share.job);
+      items_.back().others_wait = jobs_.size() > shares_.size();
     }
     const auto begin = Clock::now();
     const auto take = [this](size_t item, const StepOutputs& outputs) {

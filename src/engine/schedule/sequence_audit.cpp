@@ -19,8 +19,10 @@ std::unique_ptr<SequenceAudit> SequenceAudit::next(Engine* engine) {
   return audit ? std::make_unique<SequenceAudit>(engine, std::move(*audit)) : nullptr;
 }
 
-// A conversation that has gone on since has the same blocks.
+// A conversation that has gone on since has the same blocks. The plans may have gone.
 Status SequenceAudit::start() {
+  CAIRN_TRY(const Selection selection, engine_->select(audit_.selection.uses()));
+  audit_.selection = selection.for_tenant(variant().tenant);
   const int32_t length = int32_t(audit_.tokens.size());
   const memory::Memory& memory = engine_->memory();
   for (const memory::Sequence* kept : engine_->cache().sequences()) {

@@ -25,7 +25,7 @@ class SequenceAudit final : public Job {
   memory::Variant variant() const override { return audit_.selection.variant(); }
   std::span<const Token> prompt() const override { return {}; }
   memory::ResumePlan plan() override { return {}; }
-  // Errors: not_found: it is not in memory any more.
+  // Errors: not_found: it is not in memory any more; those of Engine::select().
   Status start() override;
   // Errors: memory_full: it takes no room that others could use.
   Status advance() override;

@@ -224,6 +224,44 @@ TEST_F(Drafts, SaveSteps) {
   EXPECT_EQ(drafted.accepted, drafted.drafted);
 }
 
+// Of a step that was cut short for lack of memory nobody learns what it took; its drafts were
+// computed nevertheless.
+TEST_F(Drafts, AreReportedWhateverBecomesOfTheStep) {
+  const Asked asked{.prompt = "Tell me of the sea: ",
+                    .sampling = {.temperature = 1, .ignore_eos = true, .seed = 12},
+                    .token_count_max = 64};
+  const Outcome plain = answer(asked, nullptr);
+  const Tokens prompt = engine_->tokenizer()->encode(asked.prompt, {.add_special = true});
+  Lane lane(engine_);
+  LaneBatch batch(engine_);
+  auto completion = Completion::begin(engine_->tokenizer(), &lane,
+                                      {.prompt = prompt, .message_starts = {}, .answer_prefix = {}},
+                                      sample::Sampler(asked.sampling, engine_->tokenizer()))
+                        .value();
+  completion->draft_by(&lane, {adversary(draft::Habit::right, plain, asked, 1)}, 64);
+  while (lane.wants_rows()) ASSERT_TRUE(batch.step(lane));
+  int32_t drafted = 0, accepted = 0;
+  for (int step = 0; step < 4; ++step) {
+    ASSERT_TRUE(completion->advance());
+    const int32_t count = int32_t(completion->propose(63).size());
+    completion->check(count);
+    const StepItem item = lane.next(count + 1);
+    const auto take = [&](size_t, const StepOutputs& outputs) {
+      const int32_t taken = completion->take(outputs);
+      accepted += taken - 1;
+      return taken;
+    };
+    ASSERT_TRUE(engine_->step(std::span(&item, 1), take));
+    ASSERT_TRUE(lane.settle());
+    drafted += count;
+  }
+  completion->stop();
+  const Answer made = completion->finish().value();
+  EXPECT_GT(accepted, 0);
+  EXPECT_EQ(made.drafts->drafted(), drafted);
+  EXPECT_EQ(made.drafts->accepted(), accepted);
+}
+
 // What was said in an earlier run is found by the next one.
 TEST(Recall, ReadsWhatTheStoreHas) {
   const test::ScratchFolder folder;
