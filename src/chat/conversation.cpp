@@ -21,6 +21,10 @@ using jinja::Value;
 constexpr size_t kPromptEndBytes = 256;
 // Stands for a turn whose place is looked for; no template and no user writes it.
 constexpr std::string_view kPlaceMark = "\x02turn\x03";
+// What of tools may be left out.
+constexpr std::string_view kNoParameters = R"({"type": "object", "properties": {}})";
+constexpr std::string_view kPlainFunction =
+    R"({"name": "", "description": "", "parameters": {"type": "object", "properties": {}}})";
 
 std::string piece_or_nothing(const tokenize::Tokenizer& tokenizer, std::optional<Token> token) {
   return token ? std::string(tokenizer.piece(*token)) : std::string();
@@ -37,11 +41,13 @@ void add_text(std::string_view name, std::string_view text, std::vector<jinja::E
 Result<Value> call_value(const ToolCall& call, const CallFormat& format) {
   std::vector<jinja::Entry> function, entries;
   add_text("name", call.name, function);
-  Result<Value> arguments = jinja::parse_json(as_utf8(call.arguments));
+  // Nothing is how some clients and models write that there are none.
+  const std::string_view text = call.arguments.empty() ? "{}" : std::string_view(call.arguments);
+  Result<Value> arguments = jinja::parse_json(as_utf8(text));
   if (arguments && !format.wants_text_arguments) {
     add_member("arguments", std::move(arguments).value(), function);
   } else {
-    add_text("arguments", call.arguments, function);
+    add_text("arguments", text, function);
   }
   add_text("id", call.id, entries);
   add_text("type", "function", entries);
@@ -80,6 +86,68 @@ Result<Value> message_value(const Message& message, const CallFormat& format) {
   return jinja::plain_dict(std::move(entries));
 }
 
+// Null where it is no dict, or has nothing under this name.
+const Value* find_set(const Value& value, std::string_view name) {
+  if (!value.is(jinja::Kind::dict)) return nullptr;
+  const Value* const found = value.as<jinja::DictObject>().find(name);
+  return found == nullptr || found->is(jinja::Kind::none) ? nullptr : found;
+}
+
+Result<Value> with_member(const Value& dict, std::string_view name, Value value) {
+  std::vector<jinja::Entry> entries = dict.as<jinja::DictObject>().entries;
+  add_member(name, std::move(value), entries);
+  return jinja::plain_dict(std::move(entries));
+}
+
+// The members that JSON names, with the values that a dict has set, and then its others.
+Result<Value> with_defaults(const Value& dict, std::string_view json) {
+  CAIRN_TRY(const Value defaults, jinja::parse_json(json));
+  std::vector<jinja::Entry> entries = defaults.as<jinja::DictObject>().entries;
+  for (const jinja::Entry& entry : dict.as<jinja::DictObject>().entries) {
+    if (!entry.second.is(jinja::Kind::none)) entries.push_back(entry);
+  }
+  return jinja::plain_dict(std::move(entries));
+}
+
+bool lacks_properties(const Value& parameters) {
+  if (!parameters.is(jinja::Kind::dict) || find_set(parameters, "properties")) return false;
+  const Value* const type = find_set(parameters, "type");
+  return parameters.as<jinja::DictObject>().entries.empty() ||
+         (type != nullptr && type->is(jinja::Kind::string) && type->text() == "object");
+}
+
+// Requests may leave a function's description and parameters out, and many templates expect both. A
+// function that has them stays as it is, to the byte.
+Result<Value> whole_function(const Value& function) {
+  const Value* const parameters = find_set(function, "parameters");
+  const bool has_parameters = parameters != nullptr && !lacks_properties(*parameters);
+  if (has_parameters && find_set(function, "description")) return function;
+  CAIRN_TRY(Value whole, with_defaults(function, kPlainFunction));
+  if (parameters == nullptr || has_parameters) return whole;
+  CAIRN_TRY(Value filled, with_defaults(*parameters, kNoParameters));
+  return with_member(whole, "parameters", std::move(filled));
+}
+
+// {"type": "function", "function": {…}}, or the function without the object around it.
+Result<Value> whole_tool(const Value& tool) {
+  const Value* const function = find_set(tool, "function");
+  if (function == nullptr) return find_set(tool, "name") ? whole_function(tool) : tool;
+  if (!function->is(jinja::Kind::dict)) return tool;
+  CAIRN_TRY(Value whole, whole_function(*function));
+  return with_member(tool, "function", std::move(whole));
+}
+
+Result<Value> tools_value(std::string_view tools) {
+  CAIRN_TRY(Value list, jinja::parse_json(tools));
+  if (!list.is(jinja::Kind::list)) return list;
+  std::vector<Value> whole;
+  for (const Value& tool : list.items()) {
+    CAIRN_TRY(Value value, whole_tool(tool));
+    whole.push_back(std::move(value));
+  }
+  return jinja::plain_list(std::move(whole));
+}
+
 Result<RenderedPrompt> render(const Dialect& dialect, std::span<const Message> messages,
                               const PromptOptions& options, bool adds_prompt) {
   const CallFormat& format = dialect.format->call;
@@ -91,7 +159,7 @@ Result<RenderedPrompt> render(const Dialect& dialect, std::span<const Message> m
   chat::ChatInput input;
   CAIRN_TRY(input.messages, jinja::plain_list(std::move(list)));
   if (!options.tools.empty()) {
-    CAIRN_TRY(input.tools, jinja::parse_json(options.tools));
+    CAIRN_TRY(input.tools, tools_value(options.tools));
   }
   for (const auto& [name, value] : options.switches) {
     input.variables.emplace_back(name, Value::boolean(value));
@@ -106,6 +174,13 @@ Result<RenderedPrompt> render(const Dialect& dialect, std::span<const Message> m
   input.eos_token = piece_or_nothing(tokenizer, tokenizer.special_ids().eos);
   input.clock = jinja::local_time_now();
   return dialect.chat_template->render(input);
+}
+
+void add_answer_begin(const PromptOptions& options, RenderedPrompt& rendered) {
+  if (options.answer_begin.empty()) return;
+  const size_t begin = rendered.text.size();
+  rendered.text += options.answer_begin;
+  rendered.spans.push_back({begin, rendered.text.size(), true});
 }
 
 struct Range {
@@ -327,6 +402,14 @@ std::string as_utf8(std::string_view bytes) {
   }
 }
 
+Result<RenderedPrompt> render_conversation(const Dialect& dialect,
+                                           std::span<const Message> messages,
+                                           const PromptOptions& options, bool asks) {
+  CAIRN_TRY(RenderedPrompt rendered, render(dialect, messages, options, asks));
+  if (asks) add_answer_begin(options, rendered);
+  return rendered;
+}
+
 Result<Prompt> encode_conversation(const Dialect& dialect, std::span<const Message> messages,
                                    const PromptOptions& options) {
   CHECK(dialect.tokenizer != nullptr && dialect.chat_template != nullptr &&
@@ -335,11 +418,7 @@ Result<Prompt> encode_conversation(const Dialect& dialect, std::span<const Messa
   CAIRN_TRY(RenderedPrompt rendered, render(dialect, messages, options, true));
   const std::vector<std::optional<Range>> contents = find_contents(rendered, messages);
   const std::vector<Splice> splices = find_splices(dialect, messages, options, rendered, contents);
-  if (!options.answer_begin.empty()) {
-    const size_t begin = rendered.text.size();
-    rendered.text += options.answer_begin;
-    rendered.spans.push_back({begin, rendered.text.size(), true});
-  }
+  add_answer_begin(options, rendered);
   Prompt prompt;
   prompt.tokens = encode_prompt(tokenizer, rendered, splices);
   prompt.message_starts =

@@ -68,6 +68,11 @@ struct Prompt {
 Result<Prompt> encode_conversation(const Dialect& dialect, std::span<const Message> messages,
                                    const PromptOptions& options);
 
+// Its text as the template writes it; `asks`: with what asks for the next message. The same errors.
+Result<RenderedPrompt> render_conversation(const Dialect& dialect,
+                                           std::span<const Message> messages,
+                                           const PromptOptions& options, bool asks);
+
 // A model may end in the middle of a character, or write what is none; templates only know text.
 std::string as_utf8(std::string_view bytes);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "route/connection_headers.h"
+#include "serve/http/head.h"
 #include "serve/http/request_id.h"
 #include "serve/refusal.h"
 
@@ -21,12 +22,13 @@ constexpr std::string_view kOwnHeaders[] = {
     "expect",         "host",           "origin",       "sec-fetch-site",
     "sec-fetch-mode", "sec-fetch-dest", "x-request-id", "x-cairn-affinity"};
 
-std::unique_ptr<http::Reply> preflight() {
+std::unique_ptr<http::Reply> preflight(const http::RequestHead& head) {
   http::ReplyHead reply{.status = 204, .content_type = ""};
   reply.headers = {{"access-control-allow-methods", "GET, POST, DELETE"},
                    {"access-control-allow-headers",
-                    "authorization, content-type, x-api-key, x-cairn-affinity, anthropic-version, "
-                    "anthropic-beta"},
+                    http::sendable_headers(head,
+                                           "authorization, content-type, x-api-key, "
+                                           "x-cairn-affinity, anthropic-version, anthropic-beta")},
                    {"access-control-max-age", "600"}};
   return std::make_unique<http::WholeReply>(std::move(reply), "");
 }
@@ -60,7 +62,7 @@ std::unique_ptr<http::Reply> RouteApp::admit(http::Request& request) {
   const http::RequestHead& head = request.head;
   request.id = http::request_id(head);
   if (head.find("host") == nullptr && head.path != "/health") {
-    return refuse(400, "host: expected one, found none");
+    return refuse(head, 400, "host: expected one, found none");
   }
   if (const std::string_view why = http::refuse_origin(head, options_.origins); !why.empty()) {
     return serve::refusal_reply(
@@ -71,16 +73,18 @@ std::unique_ptr<http::Reply> RouteApp::admit(http::Request& request) {
                              {"access-control-expose-headers", "x-request-id, x-cairn-route"},
                              {"vary", "Origin"}};
   }
-  if (head.method == http::Method::options) return preflight();
-  if (head.method == http::Method::other) return refuse(405, "method: expected GET, POST, DELETE");
+  if (head.method == http::Method::options) return preflight(head);
+  if (head.method == http::Method::other) {
+    return refuse(head, 405, "method: expected GET, POST, DELETE");
+  }
   if (is_own(head.path) && head.method != http::Method::get && head.method != http::Method::head) {
-    return refuse(405, "method: expected GET, HEAD");
+    return refuse(head, 405, "method: expected GET, HEAD");
   }
   if (head.find("content-encoding") != nullptr) {
-    return refuse(415, "content-encoding: expected none");
+    return refuse(head, 415, "content-encoding: expected none");
   }
   if (head.method == http::Method::post && !http::is_type_allowed(head)) {
-    return refuse(415, "content-type: expected application/json");
+    return refuse(head, 415, "content-type: expected application/json");
   }
   return nullptr;
 }
@@ -128,10 +132,7 @@ std::unique_ptr<http::Reply> RouteApp::health() const {
 }
 
 std::unique_ptr<http::Reply> RouteApp::metrics(const http::Request& request) const {
-  constexpr std::string_view kBearer = "Bearer ";
-  const std::string* const shown = request.head.find("authorization");
-  const bool has_key = shown != nullptr && shown->starts_with(kBearer) &&
-                       options_.metrics_keys.find(std::string_view(*shown).substr(kBearer.size()));
+  const bool has_key = options_.metrics_keys.find(http::bearer_of(request.head)).has_value();
   const bool may_see = has_key || (options_.metrics_keys.is_empty() && request.is_local);
   if (!may_see) {
     return serve::refusal_reply({.status = 401,
@@ -145,7 +146,8 @@ std::unique_ptr<http::Reply> RouteApp::metrics(const http::Request& request) con
       fleet_.metrics());
 }
 
-std::unique_ptr<http::Reply> RouteApp::refuse(int status, std::string_view message) {
+std::unique_ptr<http::Reply> RouteApp::refuse(const http::RequestHead&, int status,
+                                              std::string_view message) {
   Refusal refusal{.status = status, .message = std::string(message)};
   if (status == 413) refusal.code = "body_too_large";
   if (status == 503) {

@@ -35,7 +35,8 @@ class RouteApp final : public serve::http::Handler {
   std::unique_ptr<serve::http::Reply> admit(serve::http::Request& request) override;
   bool is_quick(const serve::http::Request& request) const override;
   std::unique_ptr<serve::http::Reply> answer(serve::http::Request& request) override;
-  std::unique_ptr<serve::http::Reply> refuse(int status, std::string_view message) override;
+  std::unique_ptr<serve::http::Reply> refuse(const serve::http::RequestHead& head, int status,
+                                             std::string_view message) override;
   void ended(const serve::http::Request& request, const serve::http::Reply& reply,
              const Outcome& outcome) override;
 

@@ -1,6 +1,8 @@
 // Figures of answers.
 #include "serve/answer_json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -51,18 +53,17 @@ Totals total(std::span<const session::Answer> answers, size_t per_prompt) {
   return totals;
 }
 
-json::Value probability_json(const sample::TokenProbability& one,
-                             const tokenize::Tokenizer& tokenizer, bool as_share) {
+// Without its end: "{…".
+void append_probability(const sample::TokenProbability& one, const tokenize::Tokenizer& tokenizer,
+                        bool as_share, std::string& out) {
   const std::string_view piece = tokenizer.piece(one.token);
-  json::Value bytes = json::Value::array();
-  for (const char byte : piece) bytes.push_back(unsigned(uint8_t(byte)));
-  json::Value json = {{"id", index_of(one.token)}, {"token", piece}, {"bytes", std::move(bytes)}};
-  if (as_share) {
-    json["prob"] = std::exp(double(one.log_probability));
-  } else {
-    json["logprob"] = finite(one.log_probability);
-  }
-  return json;
+  const std::vector<unsigned> bytes(reinterpret_cast<const uint8_t*>(piece.data()),
+                                    reinterpret_cast<const uint8_t*>(piece.data() + piece.size()));
+  const double value =
+      as_share ? std::exp(double(one.log_probability)) : finite(one.log_probability);
+  out += fmt::format(R"({{"id":{},"token":{},"bytes":[{}],"{}":{})", index_of(one.token),
+                     json::to_text(piece), fmt::join(bytes, ","), as_share ? "prob" : "logprob",
+                     json::to_text(value));
 }
 
 }  // namespace
@@ -200,20 +201,51 @@ json::Value memory_json(const session::Answer& answer) {
   return json;
 }
 
-json::Value probabilities_json(std::span<const sample::LogProbabilities> all, int32_t top_count,
-                               const tokenize::Tokenizer& tokenizer, bool as_shares) {
-  json::Value list = json::Value::array();
-  for (const sample::LogProbabilities& one : all) {
-    json::Value token = probability_json(one.chosen, tokenizer, as_shares);
-    json::Value top = json::Value::array();
-    for (const sample::TokenProbability& other : one.top) {
-      if (int32_t(top.items().size()) == top_count) break;
-      top.push_back(probability_json(other, tokenizer, as_shares));
+void begin_member(std::string_view key, std::string& object_text) {
+  object_text.pop_back();
+  if (object_text.back() != '{') object_text += ',';
+  object_text += json::quoted(key) + ":";
+}
+
+void TextList::add(std::string_view item) {
+  if (!ends_.empty()) text_ += ',';
+  text_ += item;
+  ends_.push_back(text_.size());
+}
+
+void TextList::cut(size_t count) {
+  if (count >= ends_.size()) return;
+  ends_.resize(count);
+  text_.resize(ends_.empty() ? 0 : ends_.back());
+}
+
+void ProbabilityTexts::add(std::span<const sample::LogProbabilities> more) {
+  std::string item;
+  for (const sample::LogProbabilities& one : more) {
+    item.clear();
+    append_probability(one.chosen, *tokenizer_, style_.as_shares, item);
+    item += style_.as_shares ? R"(,"top_probs":[)" : R"(,"top_logprobs":[)";
+    const size_t count = std::min(one.top.size(), size_t(style_.top_count));
+    for (size_t other = 0; other < count; ++other) {
+      if (other > 0) item += ',';
+      append_probability(one.top[other], *tokenizer_, style_.as_shares, item);
+      item += '}';
     }
-    token[as_shares ? "top_probs" : "top_logprobs"] = std::move(top);
-    list.push_back(std::move(token));
+    item += "]}";
+    list_.add(item);
   }
-  return list;
+}
+
+void ProbabilityTexts::complete(std::span<const sample::LogProbabilities> all) {
+  list_.cut(all.size());
+  add(all.subspan(list_.size()));
+}
+
+void ProbabilityTexts::take(std::string& out) {
+  out += '[';
+  out += list_.text();
+  out += ']';
+  list_ = {};
 }
 
 }  // namespace cairn::serve

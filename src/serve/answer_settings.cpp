@@ -141,7 +141,9 @@ Checked<session::ConstraintChoice> read_constraint(const Body& body) {
     }
     choice.json_schema = json::to_text(*schema);
   }
-  if (const auto grammar = body.text("grammar")) choice.grammar = std::string(*grammar);
+  // An empty one is none: so /props tells it.
+  const std::string_view grammar = body.text("grammar").value_or("");
+  if (!grammar.empty()) choice.grammar = std::string(grammar);
   if (const auto regex = body.text("regex")) choice.regex = std::string(*regex);
   choice.choices = body.texts("choices");
   if (choice.count() > 1) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/machine/memory_reserve.h"
+#include "serve/http/head.h"
 #include "serve/http/request_id.h"
 #include "serve/models/model_route.h"
 #include "serve/refusal.h"
@@ -259,11 +260,7 @@ std::string forwarded_address(const http::RequestHead& head) {
 }
 
 std::string_view key_of(const http::RequestHead& head) {
-  constexpr std::string_view kBearer = "Bearer ";
-  if (const std::string* const found = head.find("authorization")) {
-    const std::string_view text = *found;
-    return text.starts_with(kBearer) ? text.substr(kBearer.size()) : std::string_view();
-  }
+  if (const std::string_view bearer = http::bearer_of(head); !bearer.empty()) return bearer;
   const std::string* const found = head.find("x-api-key");
   return found == nullptr ? std::string_view() : std::string_view(*found);
 }
@@ -348,7 +345,7 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
     }
   }
   if (head.find("host") == nullptr && head.path != "/health") {
-    return refuse(400, "host: expected one, found none");
+    return refuse(head, 400, "host: expected one, found none");
   }
   if (const std::string_view why = refuse_origin(head, options_.origins); !why.empty()) {
     Refusal refusal{.status = 403, .type = "permission_error", .message = std::string(why)};
@@ -372,13 +369,13 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
     return refusal_reply(stopping_refusal(), error_form(head.path));
   }
   if (head.find("content-encoding") != nullptr) {
-    return refuse(415, "content-encoding: expected none");
+    return refuse(head, 415, "content-encoding: expected none");
   }
   if (head.method == Method::post && !is_type_allowed(head)) {
-    return refuse(415, "content-type: expected application/json");
+    return refuse(head, 415, "content-type: expected application/json");
   }
   if (head.method == Method::post && !has_memory_reserve()) {
-    return refuse(503, "the system gives the server no more memory");
+    return refuse(head, 503, "the system gives the server no more memory");
   }
   return nullptr;
 }
@@ -428,7 +425,9 @@ std::unique_ptr<http::Reply> App::preflight(const http::RequestHead& head) const
   if (origin != nullptr) {
     reply.headers = {{"access-control-allow-methods", "GET, POST, DELETE"},
                      {"access-control-allow-headers",
-                      "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"},
+                      http::sendable_headers(head,
+                                             "authorization, content-type, x-api-key, "
+                                             "anthropic-version, anthropic-beta")},
                      {"access-control-max-age", "600"}};
   }
   return std::make_unique<http::WholeReply>(std::move(reply), "");
@@ -455,7 +454,8 @@ std::unique_ptr<http::Reply> App::answer(http::Request& request) {
                             request);
 }
 
-std::unique_ptr<http::Reply> App::refuse(int status, std::string_view message) {
+std::unique_ptr<http::Reply> App::refuse(const http::RequestHead& head, int status,
+                                         std::string_view message) {
   Refusal refusal{.status = status, .message = std::string(message)};
   if (status == 413) refusal.code = "body_too_large";
   if (status == 503) {
@@ -463,7 +463,7 @@ std::unique_ptr<http::Reply> App::refuse(int status, std::string_view message) {
     refusal.headers = {{"retry-after", "1"}};
   }
   if (status == 500) refusal.type = "server_error";
-  return refusal_reply(refusal);
+  return refusal_reply(refusal, error_form(head.path));
 }
 
 void App::ended(const http::Request& request, const http::Reply& reply, const Outcome& outcome) {

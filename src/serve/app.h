@@ -90,7 +90,8 @@ class App final : public http::Handler {
   std::unique_ptr<http::Reply> admit(http::Request& request) override;
   bool is_quick(const http::Request& request) const override;
   std::unique_ptr<http::Reply> answer(http::Request& request) override;
-  std::unique_ptr<http::Reply> refuse(int status, std::string_view message) override;
+  std::unique_ptr<http::Reply> refuse(const http::RequestHead& head, int status,
+                                      std::string_view message) override;
   // Waits until all that was changed in sessions is written.
   void drain_sessions() { context_.sessions->drain(); }
   void ended(const http::Request& request, const http::Reply& reply,

@@ -11,6 +11,8 @@ namespace cairn::serve {
 
 namespace {
 
+// Of requests that are whole without a field; those of sessions that have none have no bit.
+constexpr uint32_t kEmptyBodies = kSession | kSessionFork;
 constexpr json::Limits kBodyLimits{.bytes = size_t(32) << 20};
 
 std::string_view name_of(FieldKind kind) {
@@ -90,6 +92,7 @@ Checked<Ok> check(const Field& field, std::string_view place, const json::Value&
 }  // namespace
 
 Checked<Body> Body::read(std::string_view text, Endpoint endpoint) {
+  if (text.empty() && (endpoint & ~kEmptyBodies) == 0) text = "{}";
   Result<json::Value> value = json::read_value("body", text, kBodyLimits);
   if (!value) {
     return Refusal{.code = "invalid_json", .message = std::move(value).error().message};

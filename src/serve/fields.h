@@ -82,6 +82,7 @@ std::span<const Field> all_fields();
 // others are left alone, and null is as good as nothing.
 class Body {
  public:
+  // No text is an empty object, where a session is asked for what needs no field.
   static Checked<Body> read(std::string_view text, Endpoint endpoint);
   // The object under this name, by the lines of an endpoint of its own; empty where there is none.
   // Must not outlive this body. REQUIRES: the table says that it is an object.

@@ -46,7 +46,7 @@ http::Reply::State Generation::read(std::string& out) {
   if (ended_count_ < choices_.size()) return State::waiting;
   begin(answers_.front().prompt, out);
   writer_->end(answers_, out);
-  if (!head_) head_.emplace();
+  if (!head_) head_ = {.headers = writer_->headers()};
   return State::ended;
 }
 
@@ -54,8 +54,10 @@ http::Reply::State Generation::read(std::string& out) {
 void Generation::begin(const PromptReport& prompt, std::string& out) {
   if (std::exchange(has_begun_, true) || !writer_->is_stream()) return;
   head_ = {.content_type = std::string(writer_->stream_type()),
-           .headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}},
+           .headers = writer_->headers(),
            .is_stream = true};
+  head_->headers.push_back({"cache-control", "no-cache"});
+  head_->headers.push_back({"x-accel-buffering", "no"});
   writer_->begin(prompt, out);
 }
 
@@ -71,21 +73,15 @@ bool Generation::follow(size_t index, std::string& out) {
   const bool has_news = !piece.events.empty() || !piece.probabilities.empty() ||
                         piece.prompt_probabilities != nullptr;
   if (is_stream && has_begun_ && has_news) writer_->add(index, piece, out);
+  if (!is_stream) writer_->gather(index, piece);
   if (!piece.has_ended) return true;
   choice.has_ended = true;
   Result<session::Answer> answer = choice.ticket.stream->wait();
   if (!answer) {
+    const Error& error = answer.error();
     // Before its prompt is begun there is no other reason for this one.
-    const bool is_queue_full = !piece.prompt && answer.error().code == ErrorCode::no_room;
-    if (is_queue_full && !has_begun_) {
-      const Refusal refusal = busy_refusal(answer.error().message);
-      head_ = refusal_head(refusal);
-      out = refusal_json(refusal, writer_->error_form());
-      has_failed_ = true;
-      let_go();
-    } else {
-      fail(answer.error(), out);
-    }
+    const bool is_queue_full = !piece.prompt && error.code == ErrorCode::no_room;
+    fail(is_queue_full ? busy_refusal(error.message) : answer_refusal_of(error), out);
     return false;
   }
   ++ended_count_;
@@ -98,9 +94,8 @@ bool Generation::follow(size_t index, std::string& out) {
   return true;
 }
 
-void Generation::fail(const Error& error, std::string& out) {
-  const Refusal refusal = answer_refusal_of(error);
-  if (refusal.status >= 500) log::warning("an answer failed: {}", error.message);
+void Generation::fail(const Refusal& refusal, std::string& out) {
+  if (refusal.status >= 500) log::warning("an answer failed: {}", refusal.message);
   has_failed_ = true;
   if (head_) {
     writer_->fail(refusal, out);

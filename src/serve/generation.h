@@ -28,12 +28,16 @@ class AnswerWriter {
   virtual ~AnswerWriter() = default;
 
   virtual bool is_stream() const = 0;
+  // Of the reply's head.
+  virtual std::vector<http::Header> headers() const { return {}; }
   // Of a stream, in this order: once before all pieces, with the first choice's prompt; for each
   // choice its pieces and its end; then the end of all. Whole answers are written at that end
   // alone.
   virtual void begin(const PromptReport& prompt, std::string& out) = 0;
   virtual void add(size_t choice, const session::AnswerPiece& piece, std::string& out) = 0;
   virtual void end_choice(size_t choice, const session::Answer& answer, std::string& out) = 0;
+  // Of a whole answer: what has come, so that what takes long is not left to the end.
+  virtual void gather(size_t /*choice*/, const session::AnswerPiece& /*piece*/) {}
   virtual void end(std::span<const session::Answer> answers, std::string& out) = 0;
   // Instead, where an answer fails when the stream has begun.
   virtual void fail(const Refusal& refusal, std::string& out) = 0;
@@ -73,7 +77,7 @@ class Generation final : public http::Reply {
   }
   bool follow(size_t index, std::string& out);
   void begin(const PromptReport& prompt, std::string& out);
-  void fail(const Error& error, std::string& out);
+  void fail(const Refusal& refusal, std::string& out);
   void let_go();
 
   session::Service* service_;

@@ -11,7 +11,15 @@
 #include <string>
 #include <utility>
 
+#include "serve/http/message.h"
+
 namespace cairn::serve {
+
+// Says in a reply's head that this server keeps what later requests name by `id`, so that a proxy
+// asks this one for it.
+inline http::Header kept_header(std::string id) {
+  return {"x-cairn-kept", std::move(id)};
+}
 
 template <class T>
 class KeptTable {

@@ -118,7 +118,8 @@ std::string refusal_json(const Refusal& refusal, ErrorForm form) {
 http::ReplyHead refusal_head(const Refusal& refusal) {
   http::ReplyHead head{.status = refusal.status, .headers = refusal.headers};
   // What is wrong with the request is wrong the next time too.
-  if (refusal.status == 500) head.headers.push_back({"x-should-retry", "false"});
+  const bool is_final = refusal.status == 500 || refusal.status == 501;
+  if (is_final) head.headers.push_back({"x-should-retry", "false"});
   return head;
 }
 

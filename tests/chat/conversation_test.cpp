@@ -188,6 +188,57 @@ TEST_F(Conversation, ReasoningIsSwitchedByTheTemplateOrClosedInThePrompt) {
   EXPECT_TRUE(automatic.switches.empty() && automatic.answer_begin.empty());
 }
 
+// In the words of most templates; one that has both is written as it came.
+TEST_F(Conversation, ToolsMayLackWhatIsOptional) {
+  const auto written = [&](const std::string& tools) {
+    PromptOptions options;
+    options.tools = tools;
+    const std::string text = spelled(prompt({{"user", "Hi"}}, options).tokens);
+    const size_t begin = text.find("system\n") + 7;
+    return text.substr(begin, text.find("<|im_end|>") - begin);
+  };
+  const auto tool = [](const std::string& function) {
+    return R"([{"type": "function", "function": )" + function + "}]";
+  };
+  const std::string none = R"({"type": "object", "properties": {}})";
+  const std::string plain = R"({"name": "f", "description": "", "parameters": )" + none + "}";
+  EXPECT_EQ(written(tool(R"({"name": "f"})")), tool(plain));
+  EXPECT_EQ(written(R"([{"name": "f"}])"), "[" + plain + "]");
+  EXPECT_EQ(written(tool(R"({"parameters": null, "description": null, "name": "f"})")),
+            tool(plain));
+  EXPECT_EQ(written(tool(R"({"name": "f", "parameters": {}})")), tool(plain));
+  EXPECT_EQ(written(tool(R"({"name": "f", "parameters": {"type": "object"}})")), tool(plain));
+  EXPECT_EQ(
+      written(tool(R"({"name": "f", "strict": true, "description": "d"})")),
+      tool(R"({"name": "f", "description": "d", "parameters": )" + none + R"(, "strict": true})"));
+  const std::string as_they_are[] = {
+      tool(R"({"strict": null, "parameters": )" + none + R"(, "description": "", "name": "f"})"),
+      tool(R"({"name": "f", "description": "d", "parameters": {"anyOf": [{"type": "null"}]}})"),
+      R"([{"type": "web_search"}])", R"([{"type": "function", "function": 5}])", "[5]"};
+  for (const std::string& tools : as_they_are) EXPECT_EQ(written(tools), tools);
+}
+
+TEST_F(Conversation, CallsMayLackArguments) {
+  Message call{"assistant", ""};
+  call.calls = {{"id", "f", ""}};
+  Message same = call;
+  same.calls[0].arguments = "{}";
+  const std::vector<Token> tokens = prompt({{"user", "Hi"}, call, {"tool", "21"}}).tokens;
+  EXPECT_EQ(tokens, prompt({{"user", "Hi"}, same, {"tool", "21"}}).tokens);
+  EXPECT_NE(spelled(tokens).find(R"("arguments": {}})"), std::string::npos);
+}
+
+TEST_F(Conversation, TextsAreThoseOfTheTokens) {
+  const std::vector<Message> messages = {{"user", "Hi"}};
+  PromptOptions options;
+  options.answer_begin = "<think>";
+  const Dialect dialect{tokenizer_.get(), &*template_, &format_};
+  EXPECT_EQ(render_conversation(dialect, messages, options, true)->text,
+            spelled(prompt(messages, options).tokens));
+  EXPECT_EQ(render_conversation(dialect, messages, options, false)->text,
+            "<|im_start|>user\nHi<|im_end|>\n");
+}
+
 TEST_F(Conversation, BadToolListsAreRefused) {
   PromptOptions options;
   options.tools = "[{";
@@ -232,6 +283,39 @@ TEST(CallIds, EveryTemplateTakesResults) {
   }
   std::printf("templates that take results: %d\n%s", taken, refused.c_str());
   EXPECT_GE(taken, 60);
+}
+
+// Whatever of a tool and a call may be left out: where a whole one is taken, so is it.
+TEST(CallIds, EveryTemplateTakesWhatIsLeftOut) {
+  const auto templates = shared_templates();
+  if (templates.empty()) GTEST_SKIP() << "no shared fixtures here";
+  tokenize::SmallVocabulary small = tokenize::byte_level_vocabulary();
+  auto tokenizer = tokenize::Tokenizer::build(small.source);
+  ASSERT_TRUE(tokenizer);
+  const char* const tools[] = {
+      R"("description": "d", "parameters": {"type": "object", "properties": {}})",
+      R"("description": "d")", R"("parameters": {"type": "object", "properties": {}})",
+      R"("description": null, "parameters": null)",
+      R"("description": "d", "parameters": {"type": "object"})"};
+  for (const auto& [name, chat_template] : templates) {
+    const ChatFormat format = detect(chat_template);
+    if (format.call.shape == CallShape::none) continue;
+    Message call{"assistant", ""}, result{"tool", "21"};
+    result.call_id = make_call_id(format.call, 1, 0);
+    result.name = "f";
+    const auto error_of = [&](const char* members, const char* arguments) {
+      call.calls = {{result.call_id, "f", arguments}};
+      PromptOptions options;
+      options.tools =
+          fmt::format(R"([{{"type": "function", "function": {{"name": "f", {}}}}}])", members);
+      const auto made =
+          encode_conversation({tokenizer->get(), &chat_template, &format},
+                              std::vector<Message>{{"user", "Hi"}, call, result}, options);
+      return made ? "" : made.error().message;
+    };
+    if (!error_of(tools[0], "{}").empty()) continue;
+    for (const char* members : tools) EXPECT_EQ(error_of(members, ""), "") << name << members;
+  }
 }
 
 }  // namespace

@@ -104,7 +104,8 @@ class FakeNode final : public http::Handler {
     if (path == "/large") return whole(200, std::string(9 << 20, 'y'));
     return whole(200, std::string("whole ") + path);
   }
-  std::unique_ptr<http::Reply> refuse(int status, std::string_view) override {
+  std::unique_ptr<http::Reply> refuse(const http::RequestHead&, int status,
+                                      std::string_view) override {
     return whole(status, "refused");
   }
   void ended(const http::Request&, const http::Reply&, const Outcome&) override {}

@@ -220,6 +220,54 @@ TEST(Anthropic, GoesOnWithABegunAnswer) {
   EXPECT_EQ(assembled(stream(serving, body))["content"], reply["content"]);
 }
 
+// Of a template that writes a conversation without messages too.
+TEST(Anthropic, NothingButABegunAnswerIsRefused) {
+  const test::ScratchFolder folder;
+  write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
+  Serving serving({}, folder.file("tools.gguf"));
+  const json begun = {{"role", "assistant"}, {"content", "x"}};
+  const json nothing = {{"role", "user"}, {"content", json::array()}};
+  json body = asked();
+  for (const bool has_tools : {false, true}) {
+    if (has_tools) body["tools"] = {{{"name", "f"}, {"input_schema", {{"type", "object"}}}}};
+    for (const json& messages :
+         {json{begun}, json{begun, nothing}, json{nothing, begun}, json{nothing}}) {
+      body["messages"] = messages;
+      for (const char* path : {kPath, kCount}) {
+        const BareReply reply = serving.post(path, body.dump());
+        EXPECT_EQ(reply.status, 400) << body << reply.body;
+        EXPECT_NE(reply.body.find("\"messages: "), std::string::npos) << reply.body;
+      }
+    }
+  }
+  EXPECT_EQ(serving.post_json(kPath, asked())["role"], "assistant");
+}
+
+TEST(Anthropic, AnswersHaveForms) {
+  Serving serving;
+  json body = asked();
+  body["output_config"] = {{"effort", "high"},
+                           {"format",
+                            {{"type", "json_schema"},
+                             {"schema",
+                              {{"type", "object"},
+                               {"properties", {{"city", {{"type", "string"}, {"maxLength", 8}}}}},
+                               {"required", {"city"}},
+                               {"additionalProperties", false}}}}}};
+  const json reply = serving.post_json(kPath, body);
+  const json made = json::parse(reply["content"][0]["text"].get<std::string>(), nullptr, false);
+  EXPECT_TRUE(made.is_object() && made["city"].is_string()) << reply;
+  EXPECT_EQ(assembled(stream(serving, body))["content"], reply["content"]);
+  body["output_config"].erase("format");
+  EXPECT_EQ(serving.post_json(kPath, body)["content"][0]["text"], kParis);
+  for (const json& format : {json{{"type", "yaml"}}, json{{"type", "json_schema"}}, json(5)}) {
+    body["output_config"]["format"] = format;
+    const BareReply refused = serving.post(kPath, body.dump());
+    EXPECT_EQ(refused.status, 400) << format;
+    EXPECT_NE(refused.body.find("\"output_config.format: "), std::string::npos) << refused.body;
+  }
+}
+
 TEST(Anthropic, CallsTools) {
   const test::ScratchFolder folder;
   write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "tests/scratch_folder.h"
@@ -70,6 +71,22 @@ TEST(App, KeysAreAskedFor) {
   EXPECT_EQ(serving.get("/nothing").status, 401) << "what there is, is not told";
   EXPECT_EQ(serving.get("/metrics", bearer(kKey)).status, 403);
   EXPECT_EQ(serving.get("/metrics", bearer(kAdminKey)).status, 200);
+}
+
+// RFC 9110, 11.1 and 11.4: schemes in letters of any size, and any number of blanks behind them.
+TEST(App, KeysAreFoundHoweverTheyAreShown) {
+  Serving serving(with_keys(false));
+  const std::string key = kKey, other = "X-Api-Key: " + key + "\r\n";
+  const auto status = [&](const std::string& headers) {
+    return serving.get("/v1/models", headers).status;
+  };
+  EXPECT_EQ(status("Authorization: bearer " + key + "\r\n"), 200);
+  EXPECT_EQ(status("Authorization: BEARER   " + key + "\r\n"), 200);
+  EXPECT_EQ(status("Authorization: Basic dTpw\r\n" + other), 200) << "that of a proxy";
+  EXPECT_EQ(status("Authorization: Basic " + key + "\r\n"), 401);
+  EXPECT_EQ(status("Authorization: Bearer\r\n"), 401);
+  EXPECT_EQ(status("Authorization: Bearers " + key + "\r\n"), 401);
+  EXPECT_EQ(status("Authorization: Bearer a-wrong-key-of-nobody\r\n" + other), 401);
 }
 
 TEST(App, WithoutAdminsMetricsAreUsers) {
@@ -163,6 +180,24 @@ TEST(App, BrowsersOfAllowedPagesAreTold) {
   EXPECT_FALSE(refused.has("access-control"));
 }
 
+// Libraries for browsers send headers of their own with each request.
+TEST(App, BrowsersMaySendTheHeadersThatTheyAskFor) {
+  Serving serving;
+  const auto reply_to = [&](const std::string& headers) {
+    return serving.send(
+        "OPTIONS /v1/messages HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:3000\r\n"
+        "Access-Control-Request-Method: POST\r\n" +
+        headers + "\r\n");
+  };
+  EXPECT_TRUE(reply_to("Access-Control-Request-Headers: "
+                       "authorization,content-type,x-stainless-lang,x-stainless-os\r\n")
+                  .has("access-control-allow-headers: "
+                       "authorization, content-type, x-stainless-lang, x-stainless-os\r\n"));
+  EXPECT_TRUE(
+      reply_to("").has("access-control-allow-headers: authorization, content-type, "
+                       "x-api-key, anthropic-version, anthropic-beta\r\n"));
+}
+
 // Attack 26.
 TEST(App, FormsOfPagesAreNoRequests) {
   Serving serving;
@@ -232,9 +267,12 @@ TEST(App, NoRouteTakesWhatIsNoJson) {
       std::string(1 << 20, '['),
       "{\"messages\":" + std::string(100, '[') + std::string(100, ']') + "}",
   };
+  const std::set<std::string_view> may_be_empty = {"/v1/sessions", "/v1/sessions/{id}/stop",
+                                                   "/v1/sessions/{id}/fork"};
   for (const RouteLine& line : all_routes()) {
     if (line.method != http::Method::post) continue;
     for (const std::string& body : bodies) {
+      if (body.empty() && may_be_empty.contains(line.path)) continue;
       const BareReply reply = serving.post(line.path, body);
       EXPECT_EQ(reply.status, 400) << line.path << " " << body.substr(0, 100);
       EXPECT_LE(reply.body.size(), 2048u);
@@ -245,6 +283,24 @@ TEST(App, NoRouteTakesWhatIsNoJson) {
       EXPECT_EQ(error.contains("type"), line.path.starts_with("/v1/messages")) << line.path;
     }
   }
+}
+
+// Also of what is refused before any route has seen it.
+TEST(App, EarlyErrorsHaveTheFormOfTheirApi) {
+  http::Limits limits;
+  limits.body_bytes_max = 1000;
+  Serving serving({}, "", {}, limits);
+  const auto check = [&](int status, const std::string& body, const std::string& headers) {
+    for (const char* path : {"/v1/messages", "/api/chat", "/v1/chat/completions"}) {
+      const BareReply reply = serving.post(path, body, headers);
+      EXPECT_EQ(reply.status, status) << path;
+      const json told = json::parse(reply.body);
+      EXPECT_EQ(told["error"].is_string(), std::string(path) == "/api/chat") << reply.body;
+      EXPECT_EQ(told.contains("type"), std::string(path) == "/v1/messages") << reply.body;
+    }
+  };
+  check(413, std::string(2000, ' '), "");
+  check(415, "{}", "Content-Encoding: gzip\r\n");
 }
 
 TEST(App, LogsRequestsWithoutPrompts) {

@@ -6,10 +6,14 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "serve/openai/chat_writer.h"
 #include "tests/serve/events.h"
 #include "tests/serve/serving.h"
 
@@ -164,6 +168,65 @@ TEST(Chat, TellsProbabilities) {
                   .empty());
 }
 
+std::vector<sample::LogProbabilities> many_probabilities(int32_t count, int32_t top_count) {
+  std::vector<sample::LogProbabilities> all;
+  for (int32_t token = 0; token < count; ++token) {
+    sample::LogProbabilities& one = all.emplace_back();
+    one.chosen = {.token = Token(65 + token % 26), .log_probability = -0.1F * float(token)};
+    for (int32_t other = 0; other < top_count; ++other) {
+      one.top.push_back({.token = Token(other), .log_probability = -0.37F * float(other)});
+    }
+  }
+  return all;
+}
+
+// The I/O thread writes them: what has come is not left to the end, when all others would wait.
+TEST(Chat, ProbabilitiesAreWrittenAsTheyCome) {
+  const std::unique_ptr<Engine> engine = cli::load_engine("", {}).value();
+  openai::ChatWriter writer({.id = "x", .created = 1, .model = "m"},
+                            {.tells_probabilities = true, .top_count = 100}, 1, engine->tokenizer(),
+                            &engine->chat_format());
+  session::Answer answer;
+  answer.probabilities = many_probabilities(500, 100);
+  const auto seconds_of = [](const std::function<void()>& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  session::AnswerPiece piece;
+  piece.probabilities = answer.probabilities;
+  std::string text;
+  const double before = seconds_of([&] { writer.gather(0, piece); });
+  const double at_end = seconds_of([&] { writer.end(std::span(&answer, 1), text); });
+  EXPECT_LT(at_end, before / 4);
+  const json content = json::parse(text)["choices"][0]["logprobs"]["content"];
+  ASSERT_EQ(content.size(), 500u);
+  EXPECT_EQ(content[499]["id"], 65 + 499 % 26);
+  EXPECT_EQ(content[499]["top_logprobs"].size(), 100u);
+}
+
+// What an answer has at its end is told, whatever has come before.
+TEST(Chat, ProbabilitiesAreThoseOfTheAnswer) {
+  const std::unique_ptr<Engine> engine = cli::load_engine("", {}).value();
+  const std::vector<sample::LogProbabilities> all = many_probabilities(5, 1);
+  const auto told = [&](size_t come, size_t count) {
+    ProbabilityTexts texts({.top_count = 1}, engine->tokenizer());
+    texts.add(std::span(all).first(come));
+    texts.complete(std::span(all).first(count));
+    std::string text;
+    texts.take(text);
+    EXPECT_TRUE(texts.is_empty());
+    return json::parse(text);
+  };
+  const json whole = told(5, 5);
+  EXPECT_EQ(whole[4]["id"], 69);
+  for (const size_t come : {0u, 2u, 5u}) {
+    EXPECT_EQ(told(come, 5), whole);
+    EXPECT_EQ(told(come, 3).size(), 3u);
+    EXPECT_TRUE(told(come, 0).empty());
+  }
+}
+
 TEST(Chat, AnswersHaveForms) {
   Serving serving;
   json body = question(kFrance);
@@ -257,7 +320,8 @@ TEST(Chat, RefusalsNameTheField) {
             Refused(400, "messages[0].role"));
   EXPECT_EQ(refused("messages", json::array({7})), Refused(400, "messages[0]"));
   EXPECT_EQ(refused("response_format", {{"type", "xml"}}), Refused(400, "response_format.type"));
-  EXPECT_EQ(refused("chat_template_kwargs", {{"messages", 1}}), Refused(400, "messages"));
+  EXPECT_EQ(refused("chat_template_kwargs", {{"messages", 1}}),
+            Refused(400, "chat_template_kwargs"));
   EXPECT_EQ(serving.refused(kPath, json::object()), Refused(400, "messages"));
 }
 

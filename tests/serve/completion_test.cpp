@@ -31,6 +31,13 @@ TEST(Completion, ContinuesATextAndItsTokens) {
   EXPECT_EQ(serving.post_json(kPath, {{"prompt", tokens}})["choices"], reply["choices"]);
 }
 
+// Of a model without tokens for a gap.
+TEST(Completion, AnEmptySuffixIsNone) {
+  Serving serving;
+  const json body = {{"prompt", kPrompt}, {"suffix", ""}, {"echo", true}, {"logprobs", 1}};
+  EXPECT_EQ(serving.post_json(kPath, body)["choices"][0]["text"], std::string(kPrompt) + kParis);
+}
+
 TEST(Completion, SeveralPromptsAndAnswersHaveTheirIndices) {
   Serving serving;
   const std::string other = "<|bos|><|user|>What is the capital of Norway?<|end|><|assistant|>";
@@ -42,6 +49,18 @@ TEST(Completion, SeveralPromptsAndAnswersHaveTheirIndices) {
     EXPECT_EQ(choices[index]["text"],
               index < 2 ? std::string(kPrompt) + kParis : other + "The capital of Norway is Oslo.");
   }
+}
+
+// Whole answers too: each number is within its limit, and all of them together are too many.
+TEST(Completion, MoreAnswersThanMayWaitAreToldThatTheQueueIsFull) {
+  Serving serving;
+  const std::vector<std::string> prompts(128, "One");
+  const BareReply refused =
+      serving.post(kPath, json{{"prompt", prompts}, {"n", 16}, {"max_tokens", 1}}.dump());
+  EXPECT_EQ(refused.status, 429) << refused.body;
+  EXPECT_TRUE(refused.has("retry-after: 1\r\n"));
+  EXPECT_EQ(json::parse(refused.body)["error"]["code"], "queue_full");
+  EXPECT_EQ(serving.post(kPath, json{{"prompt", "One"}, {"max_tokens", 1}}.dump()).status, 200);
 }
 
 TEST(Completion, ProbabilitiesAreListsBesideEachOther) {

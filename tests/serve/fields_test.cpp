@@ -53,6 +53,11 @@ TEST(Fields, BodiesAreCheckedByTheirLines) {
       << "other endpoints' fields mean nothing";
   EXPECT_EQ(refusal_field(R"([])", kTokenize), "invalid_json");
   EXPECT_EQ(refusal_field("", kTokenize), "invalid_json");
+  EXPECT_EQ(refusal_field("", kOllamaChat), "invalid_json");
+  for (const Endpoint endpoint : {kSession, kSessionFork, Endpoint{}}) {
+    EXPECT_EQ(refusal_field("", endpoint), "none");
+    EXPECT_EQ(refusal_field(" ", endpoint), "invalid_json");
+  }
   EXPECT_EQ(refusal_field(R"({"prompt":"x","n":1.0})", kCompletion), "none");
   EXPECT_EQ(refusal_field(R"({"prompt":"x","n":1.5})", kCompletion), "n");
   EXPECT_EQ(refusal_field(R"({"prompt":"x","n":17})", kCompletion), "n");
@@ -223,6 +228,12 @@ TEST(Fields, RefusalsHaveTheFormThatClientsKnow) {
   for (const auto& [code, status] : statuses) {
     EXPECT_EQ(refusal_of(fail(code, "x")).status, status);
   }
+  // What fails again is not tried again.
+  const auto is_final = [](int status) {
+    return !refusal_head({.status = status}).headers.empty();
+  };
+  EXPECT_TRUE(is_final(500) && is_final(501));
+  EXPECT_FALSE(is_final(400) || is_final(429) || is_final(503));
   const Refusal large{.status = 429, .message = std::string(10000, 'x')};
   for (const ErrorForm form : {ErrorForm::openai, ErrorForm::ollama, ErrorForm::anthropic}) {
     EXPECT_LE(refusal_json(large, form).size(), 2048u);

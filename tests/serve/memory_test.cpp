@@ -144,6 +144,16 @@ TEST(Memory, ChangesComeAsEvents) {
   EXPECT_EQ(serving.get("/health").status, 200);
 }
 
+// HEAD tells what a GET would begin with, and watches nothing.
+TEST(Memory, TheHeadOfChangesHasAnEnd) {
+  Serving serving;
+  BareClient asking = serving.client();
+  ASSERT_TRUE(asking.send("HEAD /v1/memory/events HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  EXPECT_TRUE(asking.read_reply(false).has("content-type: text/event-stream\r\n"));
+  ASSERT_TRUE(asking.send(get_request("/health")));
+  EXPECT_EQ(asking.read_reply().body, R"({"status":"ok"})");
+}
+
 TEST(MemoryJson, SaysWhereTheStoreHasSomething) {
   session::MemoryReport report;
   report.sequences = {{.id = "kept-1",

@@ -172,6 +172,19 @@ TEST(Models, SessionsGoOnWithTheirs) {
   EXPECT_EQ(serving.get("/v1/sessions/mine").status, 200);
 }
 
+// A proxy reads in the head what only this server has, also where the model was loaded for it.
+TEST(Models, WhatIsKeptIsToldBehindALoad) {
+  const ModelFolder folder({"a", "b"});
+  Serving serving(models_of(folder.path()));
+  const BareReply answer =
+      serving.post("/v1/responses", R"({"model":"a","input":"Hello","max_output_tokens":2})");
+  const std::string id = json::parse(answer.body)["id"];
+  EXPECT_TRUE(answer.has("x-cairn-kept: " + id + "\r\n")) << answer.head;
+  const BareReply session = serving.post("/v1/sessions", R"({"id":"mine","model":"b"})");
+  EXPECT_TRUE(session.has("x-cairn-kept: mine\r\n")) << session.head;
+  EXPECT_EQ(states(serving)["b"], "loaded");
+}
+
 // The folder of sessions is made when the server starts, the store in the same folder when the
 // first model is loaded; nobody has made either before.
 TEST(Models, SessionsAndTheStoreShareANewFolder) {

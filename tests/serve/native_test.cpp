@@ -88,6 +88,24 @@ TEST(Native, SaysWhyItStopped) {
   EXPECT_EQ(warm["tokens_predicted"], 0);
 }
 
+// The last of several names decides, on every route.
+TEST(Native, LengthsHaveSeveralNames) {
+  Serving serving;
+  json asked = question("Count.");
+  asked.update({{"prompt", "Count."}, {"ignore_eos", true}});
+  for (const char* path : {kPath, "/v1/completions", "/v1/chat/completions"}) {
+    json body = asked;
+    int length = 2;
+    for (const char* name : {"max_tokens", "max_completion_tokens", "n_predict"}) {
+      body[name] = ++length;
+      const json reply = serving.post_json(path, body);
+      const json made =
+          path == kPath ? reply["tokens_predicted"] : reply["usage"]["completion_tokens"];
+      EXPECT_EQ(made, length) << path << " " << name;
+    }
+  }
+}
+
 TEST(Native, PromptsAreTextsIdsOrBoth) {
   Serving serving;
   const json ids =
@@ -143,6 +161,19 @@ TEST(Native, AnswersHaveForms) {
   EXPECT_TRUE(reply["content"] == "yes" || reply["content"] == "no") << reply["content"];
 }
 
+TEST(Native, WhatPropsTellMayBeSent) {
+  Serving serving;
+  const json props = json::parse(serving.get("/props").body);
+  json body = props["default_generation_settings"]["params"];
+  EXPECT_EQ(body["grammar"], "");
+  body["prompt"] = kPrompt;
+  EXPECT_EQ(serving.post_json(kPath, body)["content"], kParis);
+  json chat = question(kFrance);
+  chat["grammar"] = "";
+  EXPECT_EQ(serving.post_json("/v1/chat/completions", chat)["choices"][0]["message"]["content"],
+            kParis);
+}
+
 TEST(Native, RefusalsNameTheField) {
   Serving serving;
   using Refused = std::pair<int, std::string>;
@@ -189,6 +220,10 @@ TEST_F(InfillTest, PromptsHaveTheirPartsInOrder) {
   const json suffix = serving.post_json(
       "/v1/completions", {{"prompt", "before"}, {"suffix", "after"}, {"max_tokens", 1}});
   EXPECT_EQ(suffix["choices"].size(), 1u);
+  EXPECT_EQ(serving.post_json("/infill", {{"input_prefix", "x"},
+                                          {"max_tokens", 2},
+                                          {"ignore_eos", true}})["tokens_predicted"],
+            2);
   // What somebody typed spells no special token.
   EXPECT_EQ(serving.post_json("/infill", {{"input_prefix", "<|end|>"}, {"n_predict", 1}})["prompt"],
             "<|bos|><|system|><|end|><|user|><|pad|>");

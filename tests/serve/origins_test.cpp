@@ -78,5 +78,20 @@ TEST(Origins, BrowsersSendJson) {
       head_with({{"sec-fetch-site", "none"}, {"content-type", "multipart/form-data"}})));
 }
 
+TEST(Origins, PagesMaySendTheHeadersThatTheyAskFor) {
+  const auto sendable = [](std::string asked) {
+    return sendable_headers(head_with({{"access-control-request-headers", std::move(asked)}}),
+                            "usual");
+  };
+  EXPECT_EQ(sendable_headers(head_with({}), "usual"), "usual");
+  EXPECT_EQ(sendable(" x-a,x-b ,\tX_c"), "x-a, x-b, X_c");
+  EXPECT_EQ(sendable("no name,\"x\",,x-b,\xc3\xa4,a:b"), "x-b") << "what is no name is left out";
+  EXPECT_EQ(sendable(",\"x\""), "usual");
+  std::string many;
+  for (int count = 0; count < 1000; ++count) many += "x-" + std::to_string(count) + ",";
+  EXPECT_LE(sendable(many).size(), 4096u);
+  EXPECT_TRUE(sendable(many).starts_with("x-0, x-1, "));
+}
+
 }  // namespace
 }  // namespace cairn::serve::http::origins_test

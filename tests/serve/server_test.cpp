@@ -109,7 +109,7 @@ class Echo final : public Handler {
                                std::to_string(request.body.size()) + " " +
                                request.body.substr(0, 100));
   }
-  std::unique_ptr<Reply> refuse(int status, std::string_view message) override {
+  std::unique_ptr<Reply> refuse(const RequestHead&, int status, std::string_view message) override {
     return text_reply(status, std::string(message));
   }
   void ended(const Request&, const Reply&, const Outcome& outcome) override {
@@ -170,6 +170,33 @@ TEST_F(ServerTest, HeadHasNoBody) {
   const BareReply first = asking.read_reply(false);
   EXPECT_TRUE(first.has("content-length: 10\r\n"));
   EXPECT_EQ(asking.read_reply().body, "GET /b 0 ");
+}
+
+TEST_F(ServerTest, LargeRepliesFollowTheirHeads) {
+  start();
+  BareClient asking = client();
+  ASSERT_TRUE(asking.send("HEAD /large HTTP/1.1\r\nHost: x\r\n\r\n" + get_request("/large") +
+                          get_request("/b")));
+  EXPECT_TRUE(asking.read_reply(false).has("content-length: 67108864\r\n"));
+  EXPECT_EQ(asking.read_reply().body, std::string(size_t(64) << 20, 'x'));
+  EXPECT_EQ(asking.read_reply().body, "GET /b 0 ");
+}
+
+// RFC 9110, 9.3.2: nothing follows the head of a stream, and what it would have told is not made.
+TEST_F(ServerTest, HeadOfAStreamEndsWithItsHead) {
+  start();
+  BareClient asking = client();
+  int count = 0;
+  for (const std::string path : {"/stream", "/endless"}) {
+    echo_.script.say("data: 1\n\n");
+    ASSERT_TRUE(asking.send("HEAD " + path + " HTTP/1.1\r\nHost: x\r\n\r\n"));
+    EXPECT_TRUE(asking.read_reply(false).has("content-type: text/event-stream\r\n"));
+    ++count;
+    EXPECT_TRUE(echo_.script.wait_until([&] { return echo_.script.destroyed_count == count; }));
+    EXPECT_EQ(echo_.last_status, 200);
+    ASSERT_TRUE(asking.send(get_request("/b")));
+    EXPECT_EQ(asking.read_reply().body, "GET /b 0 ");
+  }
 }
 
 TEST_F(ServerTest, PiecesOfAnySize) {

@@ -293,6 +293,17 @@ TEST(Sessions, AnAnswerIsStopped) {
   EXPECT_EQ(serving.post_json(path_of("s", "stop"), json::object())["stopped"], false);
 }
 
+TEST(Sessions, NeedNoBodyWhereNoFieldIsNeeded) {
+  Serving serving;
+  const BareReply made = serving.post(kPath, "");
+  EXPECT_EQ(made.status, 200) << made.body;
+  const std::string id = json::parse(made.body, nullptr, false).value("id", "none");
+  EXPECT_EQ(serving.post(path_of(id, "stop"), "").status, 200);
+  EXPECT_EQ(serving.post(path_of(id, "fork"), "").status, 200);
+  EXPECT_EQ(serving.post(path_of(id, "snapshot"), "").status, 400);
+  EXPECT_EQ(serving.post(path_of(id, "rewind"), "").status, 400);
+}
+
 // A client that goes away leaves the session as it was, and free.
 TEST(Sessions, ALostClientChangesNothing) {
   Serving serving({}, "", {.context_policy = ContextPolicy::shift});

@@ -212,6 +212,16 @@ Checked<Ok> read_thinking(const Body& body, ChatRequest& request) {
   return Ok{};
 }
 
+// An assistant's message at the end is the beginning of the answer.
+void take_answer_begin(ChatRequest& request) {
+  if (request.messages.empty()) return;
+  chat::Message& last = request.messages.back();
+  if (last.role != "assistant" || !last.calls.empty()) return;
+  request.answer_begin = std::move(last.content);
+  request.reasons = false;
+  request.messages.pop_back();
+}
+
 }  // namespace
 
 Checked<ChatRequest> read_messages_request(const Body& body) {
@@ -228,17 +238,25 @@ Checked<ChatRequest> read_messages_request(const Body& body) {
   }
   CAIRN_TRY(read_tool_choice(body, request));
   CAIRN_TRY(read_thinking(body, request));
-  // An assistant's message at the end is the beginning of the answer.
+  take_answer_begin(request);
   if (request.messages.empty()) {
-    return refuse_field("messages", "expected a message with content, found none");
-  }
-  chat::Message& last = request.messages.back();
-  if (last.role == "assistant" && last.calls.empty()) {
-    request.answer_begin = std::move(last.content);
-    request.reasons = false;
-    request.messages.pop_back();
+    return refuse_field("messages", "expected a message with content to answer, found none");
   }
   return request;
+}
+
+Checked<session::ConstraintChoice> read_output_form(const Body& body) {
+  session::ConstraintChoice choice;
+  const json::Value* const config = body.find("output_config");
+  const json::Value* const format = config == nullptr ? nullptr : config->find_set("format");
+  if (format == nullptr) return choice;
+  const json::Value* const schema = format->find_set("schema");
+  if (format->text_at("type") != "json_schema" || schema == nullptr) {
+    return refuse_field("output_config.format", "expected json_schema with a schema, found {}",
+                        format->describe());
+  }
+  choice.json_schema = json::to_text(*schema);
+  return choice;
 }
 
 }  // namespace cairn::serve::anthropic

@@ -8,5 +8,7 @@
 namespace cairn::serve::anthropic {
 
 Checked<ChatRequest> read_messages_request(const Body& body);
+// What `output_config` says of the answer's form; none where there is none.
+Checked<session::ConstraintChoice> read_output_form(const Body& body);
 
 }  // namespace cairn::serve::anthropic

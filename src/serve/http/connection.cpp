@@ -130,12 +130,12 @@ asio::awaitable<std::unique_ptr<Reply>> Connection::read_head(Request& request) 
   for (size_t seen = 0;;) {
     std::variant<size_t, Malformed> size = head_size(input_, seen);
     if (const auto* wrong = std::get_if<Malformed>(&size)) {
-      co_return shared_->handler->refuse(wrong->status, wrong->message);
+      co_return shared_->handler->refuse(request.head, wrong->status, wrong->message);
     }
     if (const size_t bytes = std::get<size_t>(size); bytes > 0) {
       auto head = parse_head(std::string_view(input_).substr(0, bytes));
       if (const auto* wrong = std::get_if<Malformed>(&head)) {
-        co_return shared_->handler->refuse(wrong->status, wrong->message);
+        co_return shared_->handler->refuse(request.head, wrong->status, wrong->message);
       }
       request.head = std::get<RequestHead>(std::move(head));
       input_.erase(0, bytes);
@@ -152,7 +152,7 @@ asio::awaitable<std::unique_ptr<Reply>> Connection::read_body(Request& request, 
   if (!head.has_body()) co_return nullptr;
   const Limits& limits = shared_->limits;
   const auto refuse = [&](int status, std::string_view message) {
-    return shared_->handler->refuse(status, message);
+    return shared_->handler->refuse(head, status, message);
   };
   const uint64_t length = head.content_length.value_or(0);
   if (length > limits.body_bytes_max) {
@@ -197,7 +197,7 @@ asio::awaitable<std::unique_ptr<Reply>> Connection::answer(Request& request) {
       return handler->answer(request);
     } catch (const std::exception&) {
       log::error("request {}: {}", request.id, exception_text());
-      return handler->refuse(500, "the server could not answer");
+      return handler->refuse(request.head, 500, "the server could not answer");
     }
   };
   if (handler->is_quick(request)) co_return run();
@@ -214,7 +214,7 @@ asio::awaitable<bool> Connection::serve_one() {
   std::unique_ptr<Reply> reply = co_await read_head(request);
   if (is_cut_) co_return false;
   if (reply == nullptr && lacks_tls_) {
-    reply = shared_->handler->refuse(400, "scheme: expected https, found http");
+    reply = shared_->handler->refuse(request.head, 400, "scheme: expected https, found http");
   }
   BodyRoom room(shared_);
   if (reply != nullptr) {
@@ -305,7 +305,7 @@ asio::awaitable<void> Connection::send_rest(const Request& request, Reply& reply
     const ReplyHead* const head = reply.head();
     if (head != nullptr && !pieces.has_head) {
       pieces.has_head = true;
-      pieces.is_chunked = head->is_stream && !request.head.is_1_0;
+      pieces.is_chunked = wants_body && head->is_stream && !request.head.is_1_0;
       closes_ = closes_ || shared_->phase != ServerPhase::serving ||
                 (head->is_stream && request.head.is_1_0);
       const auto length = head->is_stream ? std::nullopt : std::optional(pieces.body.size());
@@ -320,14 +320,18 @@ asio::awaitable<void> Connection::send_rest(const Request& request, Reply& reply
       pieces.body = reply.idle_text();
     }
     sent_bytes_ += pieces.body.size();
-    if (wants_body && !pieces.body.empty()) {
+    // What is large is not copied behind its head.
+    const bool is_apart = wants_body && !pieces.is_chunked && pieces.body.size() > kReadBytes;
+    if (wants_body && !is_apart && !pieces.body.empty()) {
       if (pieces.is_chunked) pieces.wire += fmt::format("{:x}\r\n", pieces.body.size());
       pieces.wire += pieces.body;
       if (pieces.is_chunked) pieces.wire += "\r\n";
     }
-    const bool has_ended = state == Reply::State::ended;
+    // Of what was asked for by HEAD, the head is all.
+    const bool has_ended = state == Reply::State::ended || (pieces.has_head && !wants_body);
     if (has_ended && pieces.is_chunked) pieces.wire += "0\r\n\r\n";
-    const bool is_written = co_await write(pieces.wire);
+    bool is_written = co_await write(pieces.wire);
+    if (is_written && is_apart) is_written = co_await write(pieces.body);
     is_sent_ = is_written && has_ended;
     if (!is_written || has_ended) co_return;
     if (state == Reply::State::broken) {

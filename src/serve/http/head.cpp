@@ -14,21 +14,6 @@ namespace {
 
 constexpr std::string_view kEnd = "\r\n\r\n";
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-// RFC 9110, token.
-bool is_token_character(char c) {
-  const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return is_letter || is_digit(c) ||
-         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
-
-bool is_token(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_token_character);
-}
-
 // No controls but tabs; bytes above 0x7f are allowed, and mean nothing.
 bool is_value_character(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -254,6 +239,15 @@ std::optional<std::string> query_value(std::string_view query, std::string_view 
     return value;
   }
   return std::nullopt;
+}
+
+// RFC 9110, 11.4: a scheme in letters of any size, and blanks behind it.
+std::string_view bearer_of(const RequestHead& head) {
+  const std::string* const found = head.find("authorization");
+  if (found == nullptr) return {};
+  const std::string_view text = *found;
+  const size_t blank = std::min(text.find(' '), text.size());
+  return lower(text.substr(0, blank)) == "bearer" ? trimmed(text.substr(blank)) : "";
 }
 
 }  // namespace cairn::serve::http

@@ -34,4 +34,7 @@ std::variant<RequestHead, Malformed> parse_head(std::string_view head);
 // value has escapes that are none.
 std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
+// What `Authorization` shows in the scheme Bearer; empty where there is none, or another scheme's.
+std::string_view bearer_of(const RequestHead& head);
+
 }  // namespace cairn::serve::http

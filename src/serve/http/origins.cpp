@@ -93,6 +93,19 @@ std::string_view refuse_origin(const RequestHead& head, const OriginRules& rules
   return {};
 }
 
+std::string sendable_headers(const RequestHead& head, std::string_view otherwise) {
+  constexpr size_t kBytesMax = 4096;  // Libraries ask for some hundred.
+  const std::string* const asked = head.find("access-control-request-headers");
+  std::string names;
+  for (std::string_view list = asked == nullptr ? "" : std::string_view(*asked); !list.empty();) {
+    const std::string_view name = take_item(list);
+    if (!is_token(name) || names.size() + name.size() + 2 > kBytesMax) continue;
+    if (!names.empty()) names += ", ";
+    names += name;
+  }
+  return names.empty() ? std::string(otherwise) : names;
+}
+
 bool is_type_allowed(const RequestHead& head) {
   if (head.find("origin") == nullptr && head.find("sec-fetch-site") == nullptr) return true;
   const std::string* const type = head.find("content-type");

@@ -28,6 +28,10 @@ bool is_origin_allowed(std::string_view origin, std::string_view own_host,
 // Why the request is refused (403); empty: it is not. Looks at Host, Origin and Sec-Fetch-Site.
 std::string_view refuse_origin(const RequestHead& head, const OriginRules& rules);
 
+// What a page that may ask may send: the names of headers that its browser asks for, as far as they
+// are names and there are not too many; those of `otherwise` where it asks for none.
+std::string sendable_headers(const RequestHead& head, std::string_view otherwise);
+
 // Whether the body's type is one that no form of a page can send, or no browser is asking.
 bool is_type_allowed(const RequestHead& head);
 

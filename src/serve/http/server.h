@@ -30,8 +30,10 @@ class Handler {
   virtual bool is_quick(const Request& request) const = 0;
   // On a worker, or where is_quick(). May take the body away. Never null.
   virtual std::unique_ptr<Reply> answer(Request& request) = 0;
-  // What is sent where the bytes are no request, too many, or too many at a time.
-  virtual std::unique_ptr<Reply> refuse(int status, std::string_view message) = 0;
+  // What is sent where the bytes are no request, too many, or too many at a time. `head`: without a
+  // path where none could be read.
+  virtual std::unique_ptr<Reply> refuse(const RequestHead& head, int status,
+                                        std::string_view message) = 0;
 
   // Of a request that has been replied to; for the log. On the I/O thread. `request` has its head
   // and id; `seconds` from its first byte on. `status`: 499 where not all of it was sent.

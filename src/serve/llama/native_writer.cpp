@@ -1,10 +1,10 @@
 // One object for each piece.
 #include "serve/llama/native_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "chat/conversation.h"
-#include "serve/answer_json.h"
 
 namespace cairn::serve::llama {
 
@@ -12,6 +12,7 @@ namespace {
 
 // No answer has a place that it stays in.
 constexpr int kNoSlot = -1;
+constexpr std::string_view kProbabilities = "completion_probabilities";
 
 json::Value ids_json(std::span<const Token> tokens) {
   json::Value list = json::Value::array();
@@ -30,34 +31,43 @@ std::string_view stop_type(const session::Answer& answer) {
 }  // namespace
 
 NativeWriter::NativeWriter(NativeStyle style, const tokenize::Tokenizer* tokenizer)
-    : style_(std::move(style)), tokenizer_(tokenizer), progress_(style_.prompts.size()) {}
+    : style_(std::move(style)) {
+  const ProbabilityStyle told{.top_count = style_.top_count, .as_shares = style_.tells_shares};
+  progress_.assign(style_.prompts.size(), {.probabilities = {told, tokenizer}});
+}
+
+void NativeWriter::gather(size_t choice, const session::AnswerPiece& piece) {
+  if (style_.tells_probabilities) progress_[choice].probabilities.add(piece.probabilities);
+}
+
+void NativeWriter::add_probabilities(size_t choice, std::string& out) {
+  begin_member(kProbabilities, out);
+  progress_[choice].probabilities.take(out);
+  out += '}';
+}
 
 void NativeWriter::add(size_t choice, const session::AnswerPiece& piece, std::string& out) {
   Progress& progress = progress_[choice];
   progress.made_tokens += int64_t(piece.tokens.size());
   progress.tokens.insert(progress.tokens.end(), piece.tokens.begin(), piece.tokens.end());
-  progress.probabilities.insert(progress.probabilities.end(), piece.probabilities.begin(),
-                                piece.probabilities.end());
+  gather(choice, piece);
   std::string text;
   for (const chat::OutputEvent& event : piece.events) text += event.text;
   if (text.empty()) return;
-  json::Value json = {{"index", choice},
-                      {"content", chat::as_utf8(text)},
-                      {"tokens", ids_json(std::exchange(progress.tokens, {}))},
-                      {"stop", false},
-                      {"id_slot", kNoSlot},
-                      {"tokens_predicted", progress.made_tokens},
-                      {"tokens_evaluated", piece.prompt ? piece.prompt->prompt_tokens : 0}};
-  if (style_.tells_probabilities) {
-    json["completion_probabilities"] =
-        probabilities_json(std::exchange(progress.probabilities, {}), style_.top_count, *tokenizer_,
-                           style_.tells_shares);
-  }
-  out += "data: " + json::to_text(json) + "\n\n";
+  const json::Value json = {{"index", choice},
+                            {"content", chat::as_utf8(text)},
+                            {"tokens", ids_json(std::exchange(progress.tokens, {}))},
+                            {"stop", false},
+                            {"id_slot", kNoSlot},
+                            {"tokens_predicted", progress.made_tokens},
+                            {"tokens_evaluated", piece.prompt ? piece.prompt->prompt_tokens : 0}};
+  out += "data: " + json::to_text(json);
+  if (style_.tells_probabilities) add_probabilities(choice, out);
+  out += "\n\n";
 }
 
-json::Value NativeWriter::last_json(size_t choice, const session::Answer& answer,
-                                    bool is_whole) const {
+json::Value NativeWriter::last_json(size_t choice, const session::Answer& answer) const {
+  const bool is_whole = !style_.is_stream;
   const int64_t made = int64_t(answer.tokens.size());
   json::Value json = {{"index", choice}};
   json["content"] = is_whole ? chat::as_utf8(answer.text) : std::string();
@@ -79,12 +89,18 @@ json::Value NativeWriter::last_json(size_t choice, const session::Answer& answer
   json["memory"] = memory_json(answer);
   if (style_.left_out_files > 0) json["left_out_files"] = style_.left_out_files;
   if (!answer.cut_by.empty()) json["cut_by"] = answer.cut_by;
-  const auto& probabilities = is_whole ? answer.probabilities : progress_[choice].probabilities;
-  if (style_.tells_probabilities && (is_whole || !probabilities.empty())) {
-    json["completion_probabilities"] =
-        probabilities_json(probabilities, style_.top_count, *tokenizer_, style_.tells_shares);
-  }
   return wanted(std::move(json));
+}
+
+void NativeWriter::add_last(size_t choice, const session::Answer& answer, std::string& out) {
+  out += json::to_text(last_json(choice, answer));
+  const std::vector<std::string>& fields = style_.fields;
+  const bool is_wanted =
+      fields.empty() || std::find(fields.begin(), fields.end(), kProbabilities) != fields.end();
+  if (!style_.tells_probabilities || !is_wanted) return;
+  ProbabilityTexts& probabilities = progress_[choice].probabilities;
+  if (!style_.is_stream) probabilities.complete(answer.probabilities);
+  if (!style_.is_stream || !probabilities.is_empty()) add_probabilities(choice, out);
 }
 
 // "a/b" is the member b of a, which then stands at the top, under this name.
@@ -105,16 +121,22 @@ json::Value NativeWriter::wanted(json::Value whole) const {
 }
 
 void NativeWriter::end_choice(size_t choice, const session::Answer& answer, std::string& out) {
-  out += "data: " + json::to_text(last_json(choice, answer, false)) + "\n\n";
+  out += "data: ";
+  add_last(choice, answer, out);
+  out += "\n\n";
 }
 
 void NativeWriter::end(std::span<const session::Answer> answers, std::string& out) {
   if (style_.is_stream) return;
-  json::Value list = json::Value::array();
+  size_t bytes = 0;
+  for (const Progress& progress : progress_) bytes += progress.probabilities.bytes();
+  out.reserve(bytes);
+  if (style_.is_list) out += '[';
   for (size_t choice = 0; choice < answers.size(); ++choice) {
-    list.push_back(last_json(choice, answers[choice], true));
+    if (choice > 0) out += ',';
+    add_last(choice, answers[choice], out);
   }
-  out += json::to_text(style_.is_list ? list : list.items().front());
+  if (style_.is_list) out += ']';
 }
 
 void NativeWriter::fail(const Refusal& refusal, std::string& out) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "json/value.h"
+#include "serve/answer_json.h"
 #include "serve/generation.h"
 #include "tokenize/tokenizer.h"
 
@@ -36,20 +37,22 @@ class NativeWriter final : public AnswerWriter {
   void begin(const PromptReport&, std::string&) override {}
   void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
+  void gather(size_t choice, const session::AnswerPiece& piece) override;
   void end(std::span<const session::Answer> answers, std::string& out) override;
   void fail(const Refusal& refusal, std::string& out) override;
 
  private:
   struct Progress {
     int64_t made_tokens = 0;
-    std::vector<Token> tokens;  // Of text that has not been sent yet.
-    std::vector<sample::LogProbabilities> probabilities;
+    std::vector<Token> tokens;       // Of text that has not been sent yet.
+    ProbabilityTexts probabilities;  // Of a stream, likewise.
   };
-  json::Value last_json(size_t choice, const session::Answer& answer, bool is_whole) const;
+  json::Value last_json(size_t choice, const session::Answer& answer) const;
+  void add_last(size_t choice, const session::Answer& answer, std::string& out);
+  void add_probabilities(size_t choice, std::string& out);
   json::Value wanted(json::Value whole) const;
 
   NativeStyle style_;
-  const tokenize::Tokenizer* tokenizer_;
   std::vector<Progress> progress_;  // By choice.
 };
 

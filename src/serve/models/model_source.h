@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/default_context.h"
 #include "gguf/gguf.h"
 
 namespace cairn::serve {
@@ -31,6 +32,8 @@ struct ModelSource {
   std::vector<std::string> aliases = {};  // Further names.
   int64_t modified = 0;                   // The file's time of change, in seconds since 1970.
   ModelCard card = {};
+  // Of its context, once it is loaded: as the engine's, or what the server was told.
+  int32_t context_tokens_max = kDefaultContextMax;
 };
 
 // The model of this file, of which nothing is read.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "chat/conversation.h"
-#include "serve/answer_json.h"
 
 namespace cairn::serve::ollama {
 
@@ -41,7 +40,10 @@ std::string time_text(std::chrono::system_clock::time_point time) {
 
 AnswerLines::AnswerLines(AnswerStyle style, const tokenize::Tokenizer* tokenizer,
                          const chat::ChatFormat* format)
-    : style_(std::move(style)), tokenizer_(tokenizer), format_(format), begin_time_(Clock::now()) {}
+    : style_(std::move(style)),
+      format_(format),
+      begin_time_(Clock::now()),
+      probabilities_({.top_count = style_.top_count}, tokenizer) {}
 
 json::Value AnswerLines::line(std::string_view text, std::string_view reasoning,
                               json::Value calls) const {
@@ -60,13 +62,20 @@ json::Value AnswerLines::line(std::string_view text, std::string_view reasoning,
   return json;
 }
 
-json::Value AnswerLines::probabilities(std::span<const sample::LogProbabilities> all) const {
-  return probabilities_json(all, style_.top_count, *tokenizer_);
+void AnswerLines::gather(size_t, const session::AnswerPiece& piece) {
+  if (style_.tells_probabilities) probabilities_.add(piece.probabilities);
 }
 
-void AnswerLines::add_line(json::Value json, std::string& out) {
-  if (!waiting_.empty()) json["logprobs"] = probabilities(std::exchange(waiting_, {}));
-  out += json::to_text(json) + "\n";
+void AnswerLines::add_probabilities(std::string& out) {
+  begin_member("logprobs", out);
+  probabilities_.take(out);
+  out += '}';
+}
+
+void AnswerLines::add_line(const json::Value& json, std::string& out) {
+  out += json::to_text(json);
+  if (!probabilities_.is_empty()) add_probabilities(out);
+  out += '\n';
 }
 
 // Arguments are an object here; what is none (a call that was cut off) is told as text.
@@ -83,10 +92,8 @@ json::Value AnswerLines::call_json(const chat::ToolCall& call, size_t index) con
           {"function", std::move(function)}};
 }
 
-void AnswerLines::add(size_t, const session::AnswerPiece& piece, std::string& out) {
-  if (style_.tells_probabilities) {
-    waiting_.insert(waiting_.end(), piece.probabilities.begin(), piece.probabilities.end());
-  }
+void AnswerLines::add(size_t choice, const session::AnswerPiece& piece, std::string& out) {
+  gather(choice, piece);
   for (const OutputEvent& event : piece.events) {
     switch (event.kind) {
       case OutputEvent::Kind::text:
@@ -134,7 +141,7 @@ void AnswerLines::finish(const session::Answer& answer, json::Value& json) {
 void AnswerLines::end_choice(size_t, const session::Answer& answer, std::string& out) {
   json::Value last = line({}, {}, {});
   finish(answer, last);
-  add_line(std::move(last), out);
+  add_line(last, out);
 }
 
 void AnswerLines::end(std::span<const session::Answer> answers, std::string& out) {
@@ -146,9 +153,11 @@ void AnswerLines::end(std::span<const session::Answer> answers, std::string& out
     calls.push_back(call_json(said.calls[call], call));
   }
   json::Value whole = line(said.content, said.reasoning, std::move(calls));
-  if (style_.tells_probabilities) whole["logprobs"] = probabilities(answer.probabilities);
   finish(answer, whole);
   out += json::to_text(whole);
+  if (!style_.tells_probabilities) return;
+  probabilities_.complete(answer.probabilities);
+  add_probabilities(out);
 }
 
 void AnswerLines::fail(const Refusal& refusal, std::string& out) {

@@ -10,6 +10,7 @@
 
 #include "chat/format.h"
 #include "json/value.h"
+#include "serve/answer_json.h"
 #include "serve/generation.h"
 #include "tokenize/tokenizer.h"
 
@@ -39,6 +40,7 @@ class AnswerLines final : public AnswerWriter {
   void begin(const PromptReport&, std::string&) override {}
   void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
+  void gather(size_t choice, const session::AnswerPiece& piece) override;
   void end(std::span<const session::Answer> answers, std::string& out) override;
   void fail(const Refusal& refusal, std::string& out) override;
   // A line that says nothing would be taken for a piece.
@@ -49,17 +51,17 @@ class AnswerLines final : public AnswerWriter {
  private:
   using Clock = std::chrono::steady_clock;
   json::Value line(std::string_view text, std::string_view reasoning, json::Value calls) const;
-  void add_line(json::Value json, std::string& out);
+  void add_line(const json::Value& json, std::string& out);
+  void add_probabilities(std::string& out);
   json::Value call_json(const chat::ToolCall& call, size_t index) const;
-  json::Value probabilities(std::span<const sample::LogProbabilities> all) const;
   void finish(const session::Answer& answer, json::Value& json);
 
   AnswerStyle style_;
-  const tokenize::Tokenizer* tokenizer_;
   const chat::ChatFormat* format_;
   Clock::time_point begin_time_;
   std::vector<chat::ToolCall> calls_;  // That have begun.
-  std::vector<sample::LogProbabilities> waiting_;
+  // Of a stream, those of tokens whose text has not been sent yet.
+  ProbabilityTexts probabilities_;
 };
 
 }  // namespace cairn::serve::ollama

@@ -2,6 +2,9 @@
 #include "serve/openai/chat_request.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "chat/chat_template.h"
 
 namespace cairn::serve::openai {
 
@@ -148,6 +151,13 @@ void read_reasoning(const Body& body, ChatRequest& request) {
   }
 }
 
+Checked<Ok> check_variable(const std::string& name) {
+  const std::pair<std::string, jinja::Value> variable(name, jinja::Value::none());
+  const Status status = chat::check_variables({&variable, 1});
+  if (!status) return refusal_of(status.error(), "chat_template_kwargs");
+  return Ok{};
+}
+
 // An answer that is continued stands behind the place where the model would begin it.
 Checked<Ok> read_answer_begin(const Body& body, ChatRequest& request) {
   const bool continues = body.is_true("continue_final_message");
@@ -193,6 +203,7 @@ Checked<Ok> read_chat_form(const Body& body, ChatRequest& request) {
   read_reasoning(body, request);
   if (const json::Value* const variables = body.find("chat_template_kwargs")) {
     for (const json::Value::Member& member : variables->members()) {
+      CAIRN_TRY(check_variable(member.key));
       request.variables.emplace_back(member.key, json::to_text(member.value));
     }
   }

@@ -14,16 +14,15 @@ ChatWriter::ChatWriter(ObjectHead head, const ChatStyle& style, size_t choice_co
                        const tokenize::Tokenizer* tokenizer, const chat::ChatFormat* format)
     : head_(std::move(head)),
       style_(style),
-      tokenizer_(tokenizer),
       format_(format),
-      waiting_(choice_count) {
+      probabilities_(choice_count, {{.top_count = style.top_count}, tokenizer}) {
   std::string begin = json::to_text(object_json(head_, "chat.completion.chunk"));
   begin.pop_back();
   chunk_begin_ = "data: " + begin + ",\"choices\":[{\"index\":";
 }
 
 void ChatWriter::begin(const PromptReport&, std::string& out) {
-  for (size_t choice = 0; choice < waiting_.size(); ++choice) {
+  for (size_t choice = 0; choice < probabilities_.size(); ++choice) {
     chunk(choice, R"("role":"assistant","content":"")", {}, out);
   }
 }
@@ -32,10 +31,12 @@ void ChatWriter::chunk(size_t choice, std::string_view delta, std::string_view f
                        std::string& out) {
   out += chunk_begin_;
   out += fmt::format("{},\"delta\":{{{}}},\"logprobs\":", choice, delta);
-  if (waiting_[choice].empty()) {
+  if (probabilities_[choice].is_empty()) {
     out += "null";
   } else {
-    out += json::to_text({{"content", take_probabilities(choice)}});
+    out += R"({"content":)";
+    probabilities_[choice].take(out);
+    out += '}';
   }
   out += ",\"finish_reason\":";
   if (finish.empty()) {
@@ -45,10 +46,8 @@ void ChatWriter::chunk(size_t choice, std::string_view delta, std::string_view f
   }
 }
 
-json::Value ChatWriter::take_probabilities(size_t choice) {
-  json::Value list = probabilities_json(waiting_[choice], style_.top_count, *tokenizer_);
-  waiting_[choice].clear();
-  return list;
+void ChatWriter::gather(size_t choice, const session::AnswerPiece& piece) {
+  if (style_.tells_probabilities) probabilities_[choice].add(piece.probabilities);
 }
 
 std::string ChatWriter::call_id(const std::string& known, size_t call) const {
@@ -56,10 +55,7 @@ std::string ChatWriter::call_id(const std::string& known, size_t call) const {
 }
 
 void ChatWriter::add(size_t choice, const session::AnswerPiece& piece, std::string& out) {
-  if (style_.tells_probabilities) {
-    auto& waiting = waiting_[choice];
-    waiting.insert(waiting.end(), piece.probabilities.begin(), piece.probabilities.end());
-  }
+  gather(choice, piece);
   for (const OutputEvent& event : piece.events) {
     // Bytes that are no UTF-8 are of no use to a client.
     const std::string text = json::escaped(chat::as_utf8(event.text));
@@ -132,6 +128,24 @@ json::Value ChatWriter::message_json(const session::Answer& answer) const {
   return message;
 }
 
+void ChatWriter::add_whole(size_t choice, const session::Answer& answer, std::string& out) {
+  json::Value one = {{"index", choice},
+                     {"message", message_json(answer)},
+                     {"finish_reason", finish_reason(answer)}};
+  const json::Value told = told_at_end(answer);
+  for (const json::Value::Member& member : told.members()) one[member.key] = member.value;
+  out += json::to_text(one);
+  begin_member("logprobs", out);
+  if (style_.tells_probabilities) {
+    probabilities_[choice].complete(answer.probabilities);
+    out += R"({"content":)";
+    probabilities_[choice].take(out);
+    out += R"(,"refusal":null}})";
+  } else {
+    out += "null}";
+  }
+}
+
 void ChatWriter::end(std::span<const session::Answer> answers, std::string& out) {
   if (style_.is_stream) {
     if (style_.tells_usage) {
@@ -144,24 +158,19 @@ void ChatWriter::end(std::span<const session::Answer> answers, std::string& out)
     return;
   }
   json::Value whole = object_json(head_, "chat.completion");
-  for (size_t choice = 0; choice < answers.size(); ++choice) {
-    const session::Answer& answer = answers[choice];
-    json::Value one = {{"index", choice}, {"message", message_json(answer)}};
-    one["logprobs"] = json::Value();
-    if (style_.tells_probabilities) {
-      one["logprobs"] = {
-          {"content", probabilities_json(answer.probabilities, style_.top_count, *tokenizer_)},
-          {"refusal", json::Value()}};
-    }
-    one["finish_reason"] = finish_reason(answer);
-    const json::Value told = told_at_end(answer);
-    for (const json::Value::Member& member : told.members()) one[member.key] = member.value;
-    whole["choices"].push_back(std::move(one));
-  }
   whole["usage"] = usage_json(answers, answers.size());
   whole["timings"] = timings_json(answers, answers.size());
   whole["memory"] = memory_of(answers.front());
+  size_t bytes = 0;
+  for (const ProbabilityTexts& texts : probabilities_) bytes += texts.bytes();
+  out.reserve(bytes);
   out += json::to_text(whole);
+  begin_member("choices", out);
+  for (size_t choice = 0; choice < answers.size(); ++choice) {
+    out += choice == 0 ? '[' : ',';
+    add_whole(choice, answers[choice], out);
+  }
+  out += "]}";
 }
 
 void ChatWriter::fail(const Refusal& refusal, std::string& out) {

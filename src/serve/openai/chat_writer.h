@@ -36,6 +36,7 @@ class ChatWriter final : public AnswerWriter {
   void begin(const PromptReport&, std::string& out) override;
   void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
+  void gather(size_t choice, const session::AnswerPiece& piece) override;
   void end(std::span<const session::Answer> answers, std::string& out) override;
   void fail(const Refusal& refusal, std::string& out) override;
   void give_up() override { style_.on_end = {}; }
@@ -47,15 +48,14 @@ class ChatWriter final : public AnswerWriter {
   json::Value told_at_end(const session::Answer& answer);
   // A chunk of one choice; `delta` is JSON text.
   void chunk(size_t choice, std::string_view delta, std::string_view finish, std::string& out);
-  json::Value take_probabilities(size_t choice);
+  void add_whole(size_t choice, const session::Answer& answer, std::string& out);
 
   ObjectHead head_;
   ChatStyle style_;
-  const tokenize::Tokenizer* tokenizer_;
   const chat::ChatFormat* format_;
   std::string chunk_begin_;  // Of each chunk, up to the choice's index.
-  // Of tokens whose text has not been sent yet, by choice.
-  std::vector<std::vector<sample::LogProbabilities>> waiting_;
+  // By choice; of a stream, those of tokens whose text has not been sent yet.
+  std::vector<ProbabilityTexts> probabilities_;
 };
 
 }  // namespace cairn::serve::openai

@@ -40,27 +40,27 @@ class TokenPlaces {
   size_t characters_ = 0;
 };
 
+// Those of the prompt before those of the answer.
+void add_both(const TextList& prompt, const TextList& answer, std::string& out) {
+  out += '[';
+  out += prompt.text();
+  if (prompt.size() > 0 && answer.size() > 0) out += ',';
+  out += answer.text();
+  out += ']';
+}
+
 }  // namespace
 
-// Of some tokens, one after the other.
-struct CompletionWriter::Lists {
-  json::Value tokens = json::Value::array(), values = json::Value::array();
-  json::Value tops = json::Value::array(), offsets = json::Value::array();
-
-  json::Value take() {
-    return {{"tokens", std::move(tokens)},
-            {"token_logprobs", std::move(values)},
-            {"top_logprobs", std::move(tops)},
-            {"text_offset", std::move(offsets)}};
-  }
-};
+void CompletionWriter::Lists::cut(size_t count) {
+  for (TextList* const list : {&tokens, &values, &tops, &offsets}) list->cut(count);
+}
 
 CompletionWriter::CompletionWriter(ObjectHead head, CompletionStyle style, size_t choice_count,
                                    const tokenize::Tokenizer* tokenizer)
     : head_(std::move(head)),
       style_(std::move(style)),
       tokenizer_(tokenizer),
-      waiting_(choice_count),
+      lists_(choice_count),
       held_(choice_count) {
   for (size_t choice = 0; choice < choice_count; ++choice) {
     offsets_.push_back(style_.echo.empty() ? 0 : characters_in(echo_of(choice).text));
@@ -70,15 +70,15 @@ CompletionWriter::CompletionWriter(ObjectHead head, CompletionStyle style, size_
 
 void CompletionWriter::add_token(const sample::LogProbabilities& probability, size_t offset,
                                  Lists& lists) const {
-  lists.tokens.push_back(chat::as_utf8(tokenizer_->piece(probability.chosen.token)));
-  lists.values.push_back(finite(probability.chosen.log_probability));
-  lists.offsets.push_back(offset);
+  lists.tokens.add(json::to_text(chat::as_utf8(tokenizer_->piece(probability.chosen.token))));
+  lists.values.add(json::to_text(finite(probability.chosen.log_probability)));
+  lists.offsets.add(json::to_text(offset));
   json::Value top = json::Value::object();
   for (const sample::TokenProbability& other : probability.top) {
     if (int32_t(top.members().size()) == style_.top_count) break;
     top.set(chat::as_utf8(tokenizer_->piece(other.token)), finite(other.log_probability));
   }
-  lists.tops.push_back(std::move(top));
+  lists.tops.add(json::to_text(top));
 }
 
 // Nothing says how likely the first token is.
@@ -88,10 +88,10 @@ CompletionWriter::Lists CompletionWriter::prompt_lists(
   TokenPlaces places(echo.text);
   Lists lists;
   const std::string_view first = tokenizer_->piece(echo.first);
-  lists.tokens.push_back(chat::as_utf8(first));
-  lists.values.push_back(json::Value());
-  lists.tops.push_back(json::Value());
-  lists.offsets.push_back(places.next(first));
+  lists.tokens.add(json::to_text(chat::as_utf8(first)));
+  lists.values.add("null");
+  lists.tops.add("null");
+  lists.offsets.add(json::to_text(places.next(first)));
   for (const sample::LogProbabilities& one : probabilities) {
     add_token(one, places.next(tokenizer_->piece(one.chosen.token)), lists);
   }
@@ -99,32 +99,55 @@ CompletionWriter::Lists CompletionWriter::prompt_lists(
 }
 
 void CompletionWriter::add_answer(size_t choice,
-                                  std::span<const sample::LogProbabilities> probabilities,
-                                  Lists& lists) {
+                                  std::span<const sample::LogProbabilities> probabilities) {
   for (const sample::LogProbabilities& one : probabilities) {
-    add_token(one, offsets_[choice], lists);
+    add_token(one, offsets_[choice], lists_[choice]);
     offsets_[choice] += characters_in(chat::as_utf8(tokenizer_->piece(one.chosen.token)));
   }
 }
 
-json::Value CompletionWriter::choice_json(size_t choice, std::string_view text, Lists lists) const {
+// `answer`: null where it goes on.
+void CompletionWriter::add_choice(size_t choice, std::string_view text, const Lists& prompt,
+                                  const Lists& lists, const session::Answer* answer,
+                                  std::string& out) const {
   json::Value one = {{"index", choice}, {"text", chat::as_utf8(text)}};
-  one["logprobs"] = style_.tells_probabilities ? lists.take() : json::Value();
-  one["finish_reason"] = json::Value();
-  return one;
+  one["finish_reason"] = answer == nullptr ? json::Value() : json::Value(finish_reason(*answer));
+  if (answer != nullptr && !answer->cut_by.empty()) one["cut_by"] = answer->cut_by;
+  out += json::to_text(one);
+  begin_member("logprobs", out);
+  if (!style_.tells_probabilities) {
+    out += "null}";
+    return;
+  }
+  out += R"({"tokens":)";
+  add_both(prompt.tokens, lists.tokens, out);
+  out += R"(,"token_logprobs":)";
+  add_both(prompt.values, lists.values, out);
+  out += R"(,"top_logprobs":)";
+  add_both(prompt.tops, lists.tops, out);
+  out += R"(,"text_offset":)";
+  add_both(prompt.offsets, lists.offsets, out);
+  out += "}}";
 }
 
-void CompletionWriter::chunk(json::Value choice, json::Value extra, std::string& out) const {
+void CompletionWriter::chunk(size_t choice, std::string_view text, const Lists& lists,
+                             const session::Answer* answer, std::string& out) const {
   json::Value object = object_json(head_, kKind);
-  object["choices"].push_back(std::move(choice));
-  for (const json::Value::Member& member : extra.members()) object[member.key] = member.value;
-  out += "data: " + json::to_text(object) + "\n\n";
+  if (answer != nullptr) {
+    object["timings"] = timings_json(std::span(answer, 1), 1);
+    object["memory"] = memory_json(*answer);
+  }
+  out += "data: " + json::to_text(object);
+  begin_member("choices", out);
+  out += '[';
+  add_choice(choice, text, {}, lists, answer, out);
+  out += "]}\n\n";
 }
 
 void CompletionWriter::add_echo(size_t choice, const session::PromptProbabilities* probabilities,
                                 std::string& out) const {
-  Lists lists = probabilities == nullptr ? Lists() : prompt_lists(choice, *probabilities);
-  chunk(choice_json(choice, echo_of(choice).text, std::move(lists)), {}, out);
+  const Lists lists = probabilities == nullptr ? Lists() : prompt_lists(choice, *probabilities);
+  chunk(choice, echo_of(choice).text, lists, nullptr, out);
 }
 
 // Of the choice, which is the first of its prompt, and of all others of that prompt.
@@ -144,79 +167,77 @@ std::string& CompletionWriter::place_of(size_t choice, std::string& out) {
 
 void CompletionWriter::begin(const PromptReport&, std::string& out) {
   if (style_.echo.empty() || style_.tells_prompts()) return;
-  for (size_t choice = 0; choice < waiting_.size(); ++choice) add_echo(choice, nullptr, out);
+  for (size_t choice = 0; choice < lists_.size(); ++choice) add_echo(choice, nullptr, out);
 }
 
 void CompletionWriter::add(size_t choice, const session::AnswerPiece& piece, std::string& out) {
   if (piece.prompt_probabilities != nullptr) {
     add_echoes(choice, *piece.prompt_probabilities, out);
   }
-  auto& waiting = waiting_[choice];
-  waiting.insert(waiting.end(), piece.probabilities.begin(), piece.probabilities.end());
+  gather(choice, piece);
   std::string text;
   for (const chat::OutputEvent& event : piece.events) text += event.text;
   if (text.empty()) return;
-  Lists lists;
-  add_answer(choice, std::exchange(waiting, {}), lists);
-  chunk(choice_json(choice, text, std::move(lists)), {}, place_of(choice, out));
+  chunk(choice, text, std::exchange(lists_[choice], {}), nullptr, place_of(choice, out));
 }
 
-// What is left of the answer's probabilities; where the prompt's are told too, its end token's
-// among them, since whoever measures texts counts on at least one token behind the prompt.
-void CompletionWriter::add_rest(size_t choice, const session::Answer& answer,
-                                std::span<const sample::LogProbabilities> probabilities,
-                                Lists& lists) {
-  add_answer(choice, probabilities, lists);
+void CompletionWriter::gather(size_t choice, const session::AnswerPiece& piece) {
+  if (style_.tells_probabilities) add_answer(choice, piece.probabilities);
+}
+
+// Where the prompt's probabilities are told too, the end token's are among the answer's, since
+// whoever measures texts counts on at least one token behind the prompt.
+void CompletionWriter::add_end(size_t choice, const session::Answer& answer) {
   const bool tells_end = style_.tells_prompts() && answer.end_probabilities;
-  if (tells_end) add_answer(choice, std::span(&*answer.end_probabilities, 1), lists);
+  if (tells_end) add_answer(choice, std::span(&*answer.end_probabilities, 1));
 }
 
 void CompletionWriter::end_choice(size_t choice, const session::Answer& answer, std::string& out) {
-  Lists lists;
-  add_rest(choice, answer, std::exchange(waiting_[choice], {}), lists);
-  json::Value one = choice_json(choice, {}, std::move(lists));
-  one["finish_reason"] = finish_reason(answer);
-  if (!answer.cut_by.empty()) one["cut_by"] = answer.cut_by;
-  chunk(std::move(one),
-        {{"timings", timings_json(std::span(&answer, 1), 1)}, {"memory", memory_json(answer)}},
-        place_of(choice, out));
+  add_end(choice, answer);
+  chunk(choice, {}, std::exchange(lists_[choice], {}), &answer, place_of(choice, out));
 }
 
-json::Value CompletionWriter::whole_choice(size_t choice,
-                                           std::span<const session::Answer> answers) {
+void CompletionWriter::add_whole(size_t choice, std::span<const session::Answer> answers,
+                                 std::string& out) {
   const session::Answer& answer = answers[choice];
   std::string text = style_.echo.empty() ? std::string() : echo_of(choice).text;
   text += answer.text;
-  Lists lists;
+  Lists prompt;
   if (style_.tells_prompts()) {
     const session::Answer& first = answers[choice - choice % style_.per_prompt];
-    lists = prompt_lists(choice, *first.prompt_probabilities);
+    prompt = prompt_lists(choice, *first.prompt_probabilities);
   }
-  add_rest(choice, answer, answer.probabilities, lists);
-  json::Value one = choice_json(choice, text, std::move(lists));
-  one["finish_reason"] = finish_reason(answer);
-  if (!answer.cut_by.empty()) one["cut_by"] = answer.cut_by;
-  return one;
+  Lists& lists = lists_[choice];
+  lists.cut(answer.probabilities.size());
+  add_answer(choice, std::span(answer.probabilities).subspan(lists.tokens.size()));
+  add_end(choice, answer);
+  add_choice(choice, text, prompt, lists, &answer, out);
 }
 
 void CompletionWriter::end(std::span<const session::Answer> answers, std::string& out) {
   json::Value whole = object_json(head_, kKind);
-  whole["choices"] = json::Value::array();
   if (style_.is_stream) {
     if (style_.tells_usage) {
+      whole["choices"] = json::Value::array();
       whole["usage"] = usage_json(answers, style_.per_prompt);
       out += "data: " + json::to_text(whole) + "\n\n";
     }
     out += "data: [DONE]\n\n";
     return;
   }
-  for (size_t choice = 0; choice < answers.size(); ++choice) {
-    whole["choices"].push_back(whole_choice(choice, answers));
-  }
   whole["usage"] = usage_json(answers, style_.per_prompt);
   whole["timings"] = timings_json(answers, style_.per_prompt);
   whole["memory"] = memory_json(answers.front());
+  size_t bytes = 0;
+  for (const Lists& lists : lists_) bytes += lists.tokens.text().size() + lists.tops.text().size();
+  out.reserve(bytes);
   out += json::to_text(whole);
+  begin_member("choices", out);
+  for (size_t choice = 0; choice < answers.size(); ++choice) {
+    out += choice == 0 ? '[' : ',';
+    add_whole(choice, answers, out);
+  }
+  out += "]}";
 }
 
 void CompletionWriter::fail(const Refusal& refusal, std::string& out) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serve/answer_json.h"
@@ -43,32 +44,39 @@ class CompletionWriter final : public AnswerWriter {
   void begin(const PromptReport&, std::string& out) override;
   void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
+  void gather(size_t choice, const session::AnswerPiece& piece) override;
   void end(std::span<const session::Answer> answers, std::string& out) override;
   void fail(const Refusal& refusal, std::string& out) override;
 
  private:
-  struct Lists;
+  // Beside each other, of some tokens one after the other.
+  struct Lists {
+    TextList tokens, values, tops, offsets;
+
+    void cut(size_t count);
+  };
   const Echo& echo_of(size_t choice) const { return style_.echo[choice / style_.per_prompt]; }
   void add_token(const sample::LogProbabilities& probability, size_t offset, Lists& lists) const;
   Lists prompt_lists(size_t choice, const session::PromptProbabilities& probabilities) const;
-  void add_answer(size_t choice, std::span<const sample::LogProbabilities> probabilities,
-                  Lists& lists);
-  void add_rest(size_t choice, const session::Answer& answer,
-                std::span<const sample::LogProbabilities> probabilities, Lists& lists);
-  json::Value choice_json(size_t choice, std::string_view text, Lists lists) const;
-  json::Value whole_choice(size_t choice, std::span<const session::Answer> answers);
+  void add_answer(size_t choice, std::span<const sample::LogProbabilities> probabilities);
+  void add_end(size_t choice, const session::Answer& answer);
+  void add_choice(size_t choice, std::string_view text, const Lists& prompt, const Lists& lists,
+                  const session::Answer* answer, std::string& out) const;
+  void add_whole(size_t choice, std::span<const session::Answer> answers, std::string& out);
   void add_echo(size_t choice, const session::PromptProbabilities* probabilities,
                 std::string& out) const;
   void add_echoes(size_t choice, const session::PromptProbabilities& probabilities,
                   std::string& out);
   std::string& place_of(size_t choice, std::string& out);
-  void chunk(json::Value choice, json::Value extra, std::string& out) const;
+  void chunk(size_t choice, std::string_view text, const Lists& lists,
+             const session::Answer* answer, std::string& out) const;
 
   ObjectHead head_;
   CompletionStyle style_;
   const tokenize::Tokenizer* tokenizer_;
-  // Of tokens whose text has not been sent yet, by choice; and the characters of all before them.
-  std::vector<std::vector<sample::LogProbabilities>> waiting_;
+  // By choice; of a stream, of tokens whose text has not been sent yet. And the characters of all
+  // before them.
+  std::vector<Lists> lists_;
   std::vector<size_t> offsets_;
   // Of a stream that tells prompts, by choice: pieces that wait for what stands before them; none
   // once that is written.

@@ -8,6 +8,7 @@
 
 #include "chat/conversation.h"
 #include "json/reader.h"
+#include "serve/kept_table.h"
 
 namespace cairn::serve::openai {
 
@@ -38,6 +39,11 @@ json::Value tokens_json(const session::Answer& answer) {
 
 ResponsesWriter::ResponsesWriter(ResponsesStyle style, const chat::ChatFormat* format, Keep keep)
     : style_(std::move(style)), format_(format), keep_(std::move(keep)) {}
+
+std::vector<http::Header> ResponsesWriter::headers() const {
+  if (!keep_) return {};
+  return {kept_header(style_.head.id)};
+}
 
 json::Value ResponsesWriter::object_json(std::string_view status) const {
   json::Value object = {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "chat/format.h"
 #include "json/value.h"
@@ -31,6 +32,7 @@ class ResponsesWriter final : public AnswerWriter {
   ResponsesWriter(ResponsesStyle style, const chat::ChatFormat* format, Keep keep);
 
   bool is_stream() const override { return style_.is_stream; }
+  std::vector<http::Header> headers() const override;
   void begin(const PromptReport& prompt, std::string& out) override;
   void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;

@@ -16,7 +16,9 @@ using Made = Checked<std::unique_ptr<http::Reply>>;
 Made answer_messages(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kMessages));
   CAIRN_TRY(check_model(context));
-  CAIRN_TRY(const AnswerSettings settings, read_answer_settings(body, context.model));
+  CAIRN_TRY(AnswerSettings settings, read_answer_settings(body, context.model));
+  CAIRN_TRY(session::ConstraintChoice form, anthropic::read_output_form(body));
+  if (form.count() > 0) settings.constraint = std::move(form);
   CAIRN_TRY(const ChatRequest asked, anthropic::read_messages_request(body));
   CAIRN_TRY(session::AnswerOrder order, make_chat_order(context, asked, settings));
   std::vector<session::AnswerOrder> orders;

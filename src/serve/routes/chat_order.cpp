@@ -57,7 +57,7 @@ Checked<Ok> constrain(const RouteContext& context, const ChatRequest& request,
                                   grammars);
   if (!matchers) return refusal_of(matchers.error(), "tools", "grammar_budget");
   // Behind results a model may speak.
-  const bool is_to_results = request.messages.back().role == "tool";
+  const bool is_to_results = !request.messages.empty() && request.messages.back().role == "tool";
   order.matcher = is_to_results && matchers->to_results != nullptr ? std::move(matchers->to_results)
                                                                    : std::move(matchers->to_people);
   order.constrains_calls = order.matcher != nullptr;
@@ -112,6 +112,15 @@ Checked<ChatPrompt> encode_chat(const Engine& engine, const ChatRequest& request
     made.prompt.tokens.insert(made.prompt.tokens.end(), made.begun.begin(), made.begun.end());
   }
   return made;
+}
+
+Checked<std::string> render_chat(const Engine& engine, const ChatRequest& request, bool asks) {
+  const chat::ChatFormat& format = engine.chat_format();
+  Result<chat::RenderedPrompt> rendered = chat::render_conversation(
+      {.tokenizer = engine.tokenizer(), .chat_template = engine.chat_template(), .format = &format},
+      request.messages, prompt_options(request, format), asks);
+  if (!rendered) return refusal_of(rendered.error(), request.field, "template_budget");
+  return std::move(rendered->text);
 }
 
 Checked<session::AnswerOrder> make_text_order(const RouteContext& context,

@@ -51,6 +51,10 @@ struct ChatPrompt {
 // Of any length. REQUIRES: check_model().
 Checked<ChatPrompt> encode_chat(const Engine& engine, const ChatRequest& request);
 
+// The text alone, without `answer_begin`; `asks`: up to where the answer begins. REQUIRES: the
+// same, and that the model has a template.
+Checked<std::string> render_chat(const Engine& engine, const ChatRequest& request, bool asks);
+
 // The order for a continued text, without its prompt and what add_orders() adds.
 Checked<session::AnswerOrder> make_text_order(const RouteContext& context,
                                               const AnswerSettings& settings);

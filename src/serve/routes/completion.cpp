@@ -25,6 +25,12 @@ Checked<std::vector<Token>> encode(const tokenize::Tokenizer& tokenizer, const T
   return std::move(prompt.tokens);
 }
 
+// An empty one is none.
+std::optional<std::string_view> suffix_of(const Body& body) {
+  const auto suffix = body.text("suffix");
+  return suffix && !suffix->empty() ? suffix : std::nullopt;
+}
+
 // What a reply tells at most of the tokens of prompts: of each its own probability and those of
 // others.
 constexpr int64_t kPromptProbabilitiesMax = 1 << 18;
@@ -32,7 +38,7 @@ constexpr int64_t kPromptProbabilitiesMax = 1 << 18;
 Checked<Ok> check_prompt_probabilities(const RouteContext& context, const Body& body,
                                        const AnswerSettings& settings,
                                        std::span<const session::AnswerOrder> orders) {
-  if (body.text("suffix")) {
+  if (suffix_of(body)) {
     return refuse_field("suffix", "expected none beside echo and logprobs, found one");
   }
   int64_t told = 0;
@@ -64,7 +70,7 @@ Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& cont
                                 .per_prompt = size_t(settings.answer_count)};
   std::vector<session::AnswerOrder> orders;
   for (TextInput& input : inputs) {
-    CAIRN_TRY(order.prompt, encode(*engine.tokenizer(), input, body.text("suffix")));
+    CAIRN_TRY(order.prompt, encode(*engine.tokenizer(), input, suffix_of(body)));
     CAIRN_TRY(check_prompt(context, order.prompt, "prompt"));
     if (echoes) style.echo.push_back({text_of(input, *engine.tokenizer()), order.prompt.front()});
     const size_t first = orders.size();

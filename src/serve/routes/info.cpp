@@ -27,10 +27,11 @@ std::string_view name_of(ModelState state) {
 }
 
 // Under all the names by which clients look for the size of the context. As long as the model is
-// not loaded, that is what it was trained for.
+// not loaded, that is what it will have when it is.
 json::Value model_json(const ModelRegistry::Listed& listed) {
   const ModelCard& card = listed.source->card;
-  int32_t context = card.context_tokens, vocabulary = card.vocabulary_count, width = card.width;
+  int32_t context = std::min(card.context_tokens, listed.source->context_tokens_max);
+  int32_t vocabulary = card.vocabulary_count, width = card.width;
   int64_t parameters = card.parameter_count;
   if (listed.model != nullptr) {
     const Engine& engine = listed.model->engine();
@@ -57,10 +58,6 @@ json::Value model_json(const ModelRegistry::Listed& listed) {
 
 std::unique_ptr<http::Reply> json_reply(std::string body) {
   return std::make_unique<http::WholeReply>(http::ReplyHead{}, std::move(body));
-}
-
-void tell_kept(std::string id, http::Request& request) {
-  request.reply_headers.push_back({"x-cairn-kept", std::move(id)});
 }
 
 // Whoever shares requests out between servers asks this, and no longer chooses one that stops.

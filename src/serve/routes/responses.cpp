@@ -86,7 +86,6 @@ Made respond(const RouteContext& context, http::Request& request) {
     if (!body.text("instructions").value_or("").empty()) {
       asked.messages.erase(asked.messages.begin());
     }
-    tell_kept(style.head.id, request);
     keep = [table = context.responses, id = style.head.id, client = request.client,
             kept = KeptResponse{.messages = std::move(asked.messages),
                                 .input = openai::input_items(*body.find("input"), style.head.id)}](

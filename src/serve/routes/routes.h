@@ -57,9 +57,6 @@ using PlainRoute = std::unique_ptr<http::Reply> (*)(const ServerContext&, http::
 
 // A body of JSON that is there.
 std::unique_ptr<http::Reply> json_reply(std::string body);
-// Says in the reply's head (X-Cairn-Kept) that this server keeps what later requests name by `id`,
-// so that a proxy asks this one for it.
-void tell_kept(std::string id, http::Request& request);
 
 std::unique_ptr<http::Reply> get_health(const ServerContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_models(const ServerContext& context, http::Request& request);

@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "serve/kept_table.h"
 #include "serve/openai/chat_request.h"
 #include "serve/routes/session_path.h"
 #include "session/transcript.h"
@@ -67,8 +68,17 @@ Checked<Ok> take_saved(const Body& body, std::vector<chat::Message> messages,
 }
 
 std::unique_ptr<http::Reply> saved_json(const RouteContext& context, const SessionState& state,
-                                        const json::Value& json) {
-  return saved_reply(context, state.owner, state.id, json_reply(json::to_text(json)));
+                                        const json::Value& json,
+                                        std::vector<http::Header> headers = {}) {
+  return saved_reply(context, state.owner, state.id,
+                     std::make_unique<http::WholeReply>(
+                         http::ReplyHead{.headers = std::move(headers)}, json::to_text(json)));
+}
+
+// Of one that was not there before.
+std::unique_ptr<http::Reply> new_json(const RouteContext& context, const SessionState& state,
+                                      const json::Value& json) {
+  return saved_json(context, state, json, {kept_header(state.id)});
 }
 
 std::unique_ptr<http::Reply> state_reply(const RouteContext& context, const SessionState& state) {
@@ -83,7 +93,7 @@ Made priced_reply(const RouteContext& context, const http::Request& request,
   return saved_json(context, state, json);
 }
 
-Made create(const RouteContext& context, http::Request& request) {
+Made create(const RouteContext& context, const http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kSession));
   CAIRN_TRY(check_model(context));
   CAIRN_TRY(std::string id, read_id(body));
@@ -92,8 +102,7 @@ Made create(const RouteContext& context, http::Request& request) {
             openai::read_messages(body, knows_developer(context.model)));
   CAIRN_TRY(take_saved(body, std::move(messages), context.model, state));
   CAIRN_TRY(context.sessions->add(state));
-  tell_kept(state.id, request);
-  return state_reply(context, state);
+  return new_json(context, state, session_json(state, *context.sessions));
 }
 
 Made append(const RouteContext& context, const http::Request& request) {
@@ -158,7 +167,7 @@ Made rewind(const RouteContext& context, const http::Request& request) {
   return reply;
 }
 
-Made fork(const RouteContext& context, http::Request& request) {
+Made fork(const RouteContext& context, const http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kSessionFork));
   CAIRN_TRY(std::string id, read_id(body));
   const std::string name = session_name(request);
@@ -174,12 +183,11 @@ Made fork(const RouteContext& context, http::Request& request) {
   state.dialogue.replace(at.dialogue.messages(), at.dialogue.sampler());
   CAIRN_TRY(json::Value price, price_json(state, context.model, request.tenant));
   CAIRN_TRY(context.sessions->add(state));
-  tell_kept(state.id, request);
   json::Value json = session_json(state, *context.sessions);
   json["forked_from"] = from->id;
   json["shared_messages"] = state.dialogue.messages().size();
   json["memory"] = std::move(price);
-  return saved_json(context, state, json);
+  return new_json(context, state, json);
 }
 
 Made change_branch(const RouteContext& context, const http::Request& request, bool is_new) {

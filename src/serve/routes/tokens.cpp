@@ -1,9 +1,10 @@
 // POST /tokenize, /detokenize, /apply-template.
 #include <utility>
 
-#include "chat/chat_input.h"
 #include "chat/conversation.h"
+#include "serve/openai/chat_request.h"
 #include "serve/routes/answering.h"
+#include "serve/routes/chat_order.h"
 #include "serve/text_input.h"
 #include "tokenize/detokenizer.h"
 #include "unicode/unicode.h"
@@ -22,30 +23,49 @@ Checked<const tokenize::Tokenizer*> tokenizer_of(const RouteContext& context) {
                  .message = fmt::format("{} has no vocabulary", context.model.name)};
 }
 
+// As many as /detokenize takes.
+constexpr size_t kTextTokensMax = 1 << 20;
+
 // Its text, or its bytes where they are no text.
-json::Value piece_json(std::string_view piece) {
-  if (unicode::valid_utf8_bytes(piece) == piece.size()) return piece;
-  json::Value bytes = json::Value::array();
-  for (const char byte : piece) bytes.push_back(unsigned(uint8_t(byte)));
-  return bytes;
+void append_piece(std::string_view piece, std::string& out) {
+  if (unicode::valid_utf8_bytes(piece) == piece.size()) {
+    out += json::quoted(piece);
+    return;
+  }
+  char separator = '[';
+  for (const char byte : piece) {
+    out += fmt::format("{}{}", separator, unsigned(uint8_t(byte)));
+    separator = ',';
+  }
+  out += ']';
 }
 
 Made tokenize_text(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const tokenize::Tokenizer* const tokenizer, tokenizer_of(context));
   CAIRN_TRY(const Body body, Body::read(request.body, kTokenize));
-  const json::Value* const parses = body.find("parse_special");
   const std::vector<Token> tokens = tokenizer->encode(
       *body.text("content"), {.add_special = body.is_true("add_special"),
-                              .parse_special = parses == nullptr || *parses->as_boolean()});
-  json::Value list = json::Value::array();
-  for (const Token token : tokens) {
-    if (body.is_true("with_pieces")) {
-      list.push_back({{"id", index_of(token)}, {"piece", piece_json(tokenizer->piece(token))}});
-    } else {
-      list.push_back(index_of(token));
-    }
+                              .parse_special = body.is_true("parse_special", true)});
+  if (tokens.size() > kTextTokensMax) {
+    return refuse_field("content", "expected a text of at most {} tokens, found {}", kTextTokensMax,
+                        tokens.size());
   }
-  return json_reply(json::to_text({{"tokens", std::move(list)}, {"count", tokens.size()}}));
+  const bool has_pieces = body.is_true("with_pieces");
+  // Written at once: a value of each token would take a hundred times its text.
+  std::string reply = R"({"tokens":[)";
+  for (size_t index = 0; index < tokens.size(); ++index) {
+    if (index > 0) reply += ',';
+    const Token token = tokens[index];
+    if (!has_pieces) {
+      reply += fmt::format("{}", index_of(token));
+      continue;
+    }
+    reply += fmt::format(R"({{"id":{},"piece":)", index_of(token));
+    append_piece(tokenizer->piece(token), reply);
+    reply += '}';
+  }
+  reply += fmt::format(R"(],"count":{}}})", tokens.size());
+  return json_reply(std::move(reply));
 }
 
 Made detokenize_ids(const RouteContext& context, http::Request& request) {
@@ -64,38 +84,19 @@ Made detokenize_ids(const RouteContext& context, http::Request& request) {
 
 Made apply_template(const RouteContext& context, http::Request& request) {
   const Engine& engine = context.model.engine();
-  CAIRN_TRY(const tokenize::Tokenizer* const tokenizer, tokenizer_of(context));
+  CAIRN_TRY(tokenizer_of(context));
   CAIRN_TRY(const Body body, Body::read(request.body, kApplyTemplate));
   if (engine.chat_template() == nullptr) {
     return Refusal{.status = 501,
                    .type = "not_supported_error",
                    .message = fmt::format("{} has no chat template", context.model.name)};
   }
-  json::Value input = json::Value::object();
-  for (const std::string_view name : {"messages", "tools", "add_generation_prompt"}) {
-    if (const json::Value* const found = body.find(name)) input[name] = *found;
-  }
-  if (const json::Value* const variables = body.find("chat_template_kwargs")) {
-    for (const json::Value::Member& member : variables->members()) {
-      if (input.find(member.key) != nullptr || member.key == "bos_token" ||
-          member.key == "eos_token" || member.key == "now" || member.key == "tools" ||
-          member.key == "documents" || member.key == "add_generation_prompt") {
-        return refuse_field("chat_template_kwargs", "expected variables of the template, found {}",
-                            json::quoted(member.key));
-      }
-      input[member.key] = member.value;
-    }
-  }
-  const auto piece = [&](std::optional<Token> token) {
-    return token ? tokenizer->piece(*token) : std::string_view();
-  };
-  const tokenize::SpecialTokens& special = tokenizer->special_ids();
-  Result<chat::ChatInput> parsed =
-      chat::parse_chat_input(json::to_text(input), piece(special.bos), piece(special.eos));
-  if (!parsed) return refusal_of(parsed.error(), "messages");
-  Result<chat::RenderedPrompt> rendered = engine.chat_template()->render(*parsed);
-  if (!rendered) return refusal_of(rendered.error(), "messages", "template_budget");
-  return json_reply(json::to_text({{"prompt", rendered->text}}));
+  ChatRequest asked;
+  CAIRN_TRY(asked.messages, openai::read_messages(body, knows_developer(context.model)));
+  CAIRN_TRY(openai::read_chat_form(body, asked));
+  CAIRN_TRY(const std::string prompt,
+            render_chat(engine, asked, body.is_true("add_generation_prompt", true)));
+  return json_reply(json::to_text({{"prompt", prompt}}));
 }
 
 }  // namespace
