@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from . import _c
-from ._errors import InvalidError, check, new_error
+from ._callbacks import awaited, inside, is_ending
+from ._errors import InvalidError, check, in_range, new_error
 from ._figures import Memory, Plan, bytes_of, new_plan, plan_from
 from ._handles import Handle
 from ._model import Model, Text
 from ._sampling import Sampling
-from ._tokens import array_of
+from ._tokens import array_of, collect_floats, zero_ended
 
 if TYPE_CHECKING:
     from ._session import Session
+
+_Path = Union[str, "os.PathLike[str]"]
+_Progress = Callable[[float], Optional[bool]]
 
 
 @dataclass(frozen=True)
@@ -82,16 +87,17 @@ class Engine(Handle):
     compute at the same time share each reading of the weights.
 
     Args:
-        model: May be closed afterwards.
+        model: May be closed afterwards; then sessions take and give tokens alone: texts, messages
+            and sampling need it.
         memory: The budget of all sessions, such as ``"2GiB"``; None: half of what weights leave.
         threads: None: one for each physical core.
         parallel: Sessions that compute at a time; the others wait. None: 64.
-        context: Tokens of a session; None: the model's, or what the budget holds if that is less.
+        context: Tokens of a session; None: the model's, at most 131,072.
         type_k, type_v: How keys and values are stored: "f32", "f16" (None), "bf16", "q8_0" or
             "q4_0".
         store: A folder for Session.save(), made where it is missing.
         adapters: LoRA adapters of all that is computed: paths, or pairs of path and scale.
-        pooling: "none", "mean", "cls" or "last": the engine makes vectors instead of text.
+        pooling: "none", "mean", "cls", "last" or "rank": the engine makes vectors instead of text.
         backend: Which of backends() computes. None: the environment's CAIRN_BACKEND, else the best
             that can. One that is named is never replaced by another.
         draft: Who drafts tokens of answers that are made in the background or in one go:
@@ -124,12 +130,12 @@ class Engine(Handle):
         type_k: str | None = None,
         type_v: str | None = None,
         store: str | os.PathLike[str] | None = None,
-        adapters: Sequence[str | tuple[str, float]] = (),
+        adapters: Sequence[_Path | tuple[_Path, float]] = (),
         pooling: str | None = None,
         backend: str | None = None,
         draft: str | None = None,
         draft_model: str | os.PathLike[str] | None = None,
-        progress: Callable[[float], bool | None] | None = None,
+        progress: _Progress | None = None,
         **options: Any,
     ) -> None:
         params = _c.EngineParams()
@@ -141,7 +147,7 @@ class Engine(Handle):
         params.memory_budget_bytes = bytes_of(memory)
         params.type_k, params.type_v = _kv_type("type_k", type_k), _kv_type("type_v", type_v)
         if store is not None:
-            params.store_path = os.fsencode(store)
+            params.store_path = zero_ended("store", os.fsencode(store))
         if pooling is not None:
             options["pooling"] = pooling
         if backend is not None:
@@ -151,25 +157,10 @@ class Engine(Handle):
         if draft_model is not None:
             options["draft_model"] = os.fspath(draft_model)
         if adapters:
-            options["adapters"] = [
-                each if isinstance(each, str) else {"path": each[0], "scale": each[1]}
-                for each in adapters
-            ]
+            options["adapters"] = [_adapter(each) for each in adapters]
         if options:
             params.options_json = json.dumps(options).encode("utf-8")
-        failures: list[BaseException] = []
-        if progress is not None:
-            params.progress = _progress_function(progress, failures)
-        error = new_error()
-        handle = ctypes.c_void_p()
-        status = _c.lib.cairn_engine_open(
-            model._open_handle(), ctypes.byref(params), ctypes.byref(handle), ctypes.byref(error)
-        )
-        if failures:
-            raise failures[0]
-        check(status, error)
-        assert handle.value is not None
-        super().__init__(handle.value, _c.lib.cairn_engine_close)
+        super().__init__(_open(model, params, progress), _c.lib.cairn_engine_close)
         self.model = model
         self.facts = self._get_facts()
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -209,7 +200,10 @@ class Engine(Handle):
         return plan_from(figures)
 
     def embed(self, text: Text | Sequence[int]) -> list[float]:
-        """The vector of a text, of length 1, by an engine with `pooling`.
+        """The vector of a text, by an engine with `pooling`.
+
+        Its length is 1 with "mean", "cls" and "last"; "none" has the vectors of all tokens, one
+        behind the other, and "rank" the score of a question and a text that are one list of tokens.
 
         Raises:
             UnsupportedError: the engine makes text.
@@ -218,11 +212,13 @@ class Engine(Handle):
             self.model.tokenize(text, bos=True) if isinstance(text, (str, bytes)) else list(text)
         )
         ids = array_of(tokens)
-        capacity = self.facts.vector_floats
-        out = (ctypes.c_float * max(capacity, 1))()
-        count = ctypes.c_size_t()
-        self._call(_c.lib.cairn_embed, ids, len(ids), out, capacity, ctypes.byref(count))
-        return out[: count.value]
+        handle = self._open_handle()
+        return collect_floats(
+            lambda out, capacity, count, error: _c.lib.cairn_embed(
+                handle, ids, len(ids), out, capacity, count, error
+            ),
+            self.facts.vector_floats,
+        )
 
     def score(self, tokens: Iterable[int]) -> tuple[list[float], list[int]]:
         """How likely a text is, token by token. The whole text is read, and nothing of it kept.
@@ -250,11 +246,13 @@ class Engine(Handle):
 
 
 def _count(name: str, value: int | None) -> int:
-    if value is None:
-        return 0
-    if not 0 <= value < 1 << 32:
-        raise InvalidError(f"{name}: expected a number from 0 to {(1 << 32) - 1}, found {value}")
-    return value
+    return 0 if value is None else in_range(name, value, 0, (1 << 32) - 1)
+
+
+def _adapter(given: _Path | tuple[_Path, float]) -> str | dict[str, Any]:
+    if isinstance(given, (str, os.PathLike)):
+        return os.fspath(given)
+    return {"path": os.fspath(given[0]), "scale": given[1]}
 
 
 def _kv_type(name: str, value: str | None) -> int:
@@ -265,13 +263,27 @@ def _kv_type(name: str, value: str | None) -> int:
     return found
 
 
-def _progress_function(
-    progress: Callable[[float], bool | None], failures: list[BaseException]
-) -> Any:
+def _open(model: Model, params: _c.EngineParams, progress: _Progress | None) -> int:
+    error, handle, failures = new_error(), ctypes.c_void_p(), list[BaseException]()
+    if progress is not None:
+        params.progress = _progress_function(progress, failures)
+    with contextlib.nullcontext() if progress is None else awaited():
+        status = _c.lib.cairn_engine_open(
+            model._open_handle(), ctypes.byref(params), ctypes.byref(handle), ctypes.byref(error)
+        )
+    if failures:
+        raise failures[0]
+    check(status, error)
+    assert handle.value is not None
+    return handle.value
+
+
+def _progress_function(progress: _Progress, failures: list[BaseException]) -> Any:
     # What the function raises ends the opening, and is raised by it.
     def call(_user: int | None, done: float) -> bool:
         try:
-            return progress(done) is not False
+            with inside():
+                return not is_ending() and progress(done) is not False
         except BaseException as error:
             failures.append(error)
             return False

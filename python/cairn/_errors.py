@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
-import threading
-import weakref
 from typing import NoReturn
 
 from . import _c
+from ._callbacks import end_thread
 
 
 class CairnError(Exception):
@@ -69,25 +67,6 @@ def new_error() -> _c.Error:
     return _c.Error(struct_size=ctypes.sizeof(_c.Error))
 
 
-_is_ending = False
-
-
-def _note_end() -> None:
-    global _is_ending
-    _is_ending = True
-
-
-# Those that close handles at exit have registered theirs by then, and later ones go first.
-weakref.finalize(_note_end, lambda: None)
-atexit.register(_note_end)
-
-
-def end_thread() -> None:
-    """Where the program ends and has closed what this thread uses, the thread ends, silently."""
-    if _is_ending and threading.current_thread() is not threading.main_thread():
-        raise SystemExit
-
-
 def fail(status: int, error: _c.Error) -> NoReturn:
     end_thread()
     message = error.message.decode("utf-8", "replace")
@@ -98,3 +77,10 @@ def check(status: int, error: _c.Error) -> None:
     """Raises what a status says, unless it is CAIRN_OK."""
     if status != _c.OK:
         fail(status, error)
+
+
+def in_range(name: str, value: int, least: int, most: int) -> int:
+    """The value. Errors: InvalidError: the C interface has no such number."""
+    if not least <= value <= most:
+        raise InvalidError(f"{name}: expected a number from {least} to {most}, found {value}")
+    return value

@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass
 
 from . import _c
-from ._errors import InvalidError
+from ._errors import InvalidError, in_range
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -20,9 +20,7 @@ def bytes_of(size: int | str | None) -> int:
     if size is None:
         return 0
     if isinstance(size, int):
-        if size < 0:
-            raise InvalidError(f"size: expected bytes, 0 or more, found {size}")
-        return size
+        return in_range("size", size, 0, (1 << 64) - 1)
     text = size.strip().lower()
     number = text.rstrip("bikmgt ")
     unit = text[len(number) :].strip()
@@ -31,12 +29,12 @@ def bytes_of(size: int | str | None) -> int:
             unit = unit[: -len(ending)]
             break
     try:
-        count = float(number) * _UNITS[unit]
-        return int(count)
+        count = int(float(number) * _UNITS[unit])
     except (ValueError, KeyError, OverflowError):
         raise InvalidError(
             f"size: expected a number with a unit such as 512MiB or 2GiB, found {size!r}"
         ) from None
+    return in_range("size", count, 0, (1 << 64) - 1)
 
 
 def text_of_bytes(count: int) -> str:

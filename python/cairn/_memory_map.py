@@ -3,10 +3,12 @@ session with its snapshots."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from ._errors import BusyError, InvalidError
 from ._figures import Memory, text_of_bytes
 
 if TYPE_CHECKING:
@@ -26,10 +28,10 @@ def memory_map(memory: Memory, sessions: Sequence[Session]) -> str:
     """An SVG document. Lengths of the bar are bytes of the budget, those of lines are tokens."""
     parts = [_budget_bar(memory)]
     top = 62
-    open_sessions = [session for session in sessions if not session.closed]
-    longest = max([session.position for session in open_sessions], default=0)
-    for session in open_sessions:
-        parts.append(_session_line(session, longest, top))
+    positions = _positions(sessions)
+    longest = max(positions.values(), default=0)
+    for session, position in positions.items():
+        parts.append(_session_line(session, position, longest, top))
         top += _ROW
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{top + 6}" '
@@ -38,6 +40,15 @@ def memory_map(memory: Memory, sessions: Sequence[Session]) -> str:
         + "".join(parts)
         + "</svg>"
     )
+
+
+def _positions(sessions: Sequence[Session]) -> dict[Session, int]:
+    """Without sessions that are closed, or that another call uses at the moment."""
+    found = {}
+    for session in sessions:
+        with contextlib.suppress(BusyError, InvalidError):
+            found[session] = session.position
+    return found
 
 
 def _budget_bar(memory: Memory) -> str:
@@ -66,8 +77,7 @@ def _budget_bar(memory: Memory) -> str:
     return "".join(parts)
 
 
-def _session_line(session: Session, longest: int, top: int) -> str:
-    position = session.position
+def _session_line(session: Session, position: int, longest: int, top: int) -> str:
     scale = (_WIDTH - _LEFT - 90) / max(longest, 1)
     end = _LEFT + position * scale
     parts = [

@@ -12,7 +12,7 @@ from typing import Any, Union
 from . import _c
 from ._errors import check, new_error
 from ._handles import Handle
-from ._tokens import array_of, collect_bytes, collect_tokens
+from ._tokens import array_of, collect_bytes, collect_tokens, zero_ended
 
 Message = Mapping[str, Any]
 Text = Union[str, bytes]
@@ -62,7 +62,7 @@ class Model(Handle):
         error = new_error()
         handle = ctypes.c_void_p()
         status = _c.lib.cairn_model_open(
-            os.fsencode(self.path), ctypes.byref(handle), ctypes.byref(error)
+            zero_ended("path", os.fsencode(self.path)), ctypes.byref(handle), ctypes.byref(error)
         )
         check(status, error)
         assert handle.value is not None

@@ -9,7 +9,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Union
 
 from . import _c
+from ._errors import in_range
 from ._model import Model
+from ._tokens import zero_ended
 
 # What a token's logit is moved by; False: the token is never chosen.
 Bias = Union[float, bool]
@@ -19,7 +21,10 @@ Bias = Union[float, bool]
 class Sampling:
     """How tokens are chosen; None: what the model's file suggests, over what is usual.
 
-    docs/sampling.md says what each does.
+    docs/sampling.md says what each does. Of its samplers' parameters the C interface has no
+    adaptive_target, adaptive_decay, min_keep and dry_sequence_breakers; repeat_last_n is
+    repeat_last_count here, dry_penalty_last_n is dry_last_count, ignore_eos ignore_end, and n_probs
+    is logprobs, of chosen tokens alone.
 
     >>> Sampling(temperature=0, max_tokens=8).temperature
     0
@@ -50,7 +55,8 @@ class Sampling:
     max_tokens: int | None = None
     """Of an answer; -1: as many as the model likes."""
     seed: int | None = None
-    """Equal seeds choose equal tokens at equal positions of equal texts. None: a new one."""
+    """From 0 to 2**64 - 1: equal seeds choose equal tokens at equal positions of equal texts. None
+    and -1: a new one."""
     grammar: str | None = None
     """GBNF that answers fit."""
     json_schema: str | Mapping[str, Any] | None = None
@@ -81,34 +87,41 @@ class Sampling:
         for name in _NUMBERS:
             value = getattr(self, name)
             if value is not None:
-                setattr(params, name, value)
+                setattr(params, name, in_range(name, value, *_INT32) if name in _WHOLE else value)
         params.flags = (
             (_c.SAMPLING_IGNORE_END if self.ignore_end else 0)
             | (_c.SAMPLING_LOGPROBS if self.logprobs else 0)
             | (_c.SAMPLING_RECEIPT if self.receipt else 0)
         )
-        if self.seed is not None:
-            params.seed = self.seed & 0xFFFFFFFFFFFFFFFF
+        if self.seed is not None and self.seed != -1:
+            params.seed = in_range("seed", self.seed, -1, (1 << 64) - 1)
             params.flags |= _c.SAMPLING_SEED
-        if self.grammar is not None:
-            params.grammar = self.grammar.encode("utf-8")
-        if self.json_schema is not None:
-            schema = self.json_schema
-            text = schema if isinstance(schema, str) else json.dumps(schema)
-            params.json_schema = text.encode("utf-8")
+        self._texts_to_c(params)
+        return params
+
+    def _texts_to_c(self, params: _c.SamplingParams) -> None:
+        schema = self.json_schema
+        if schema is not None and not isinstance(schema, str):
+            schema = json.dumps(schema)
+        texts = {
+            "grammar": self.grammar,
+            "json_schema": schema,
+            "samplers": self.samplers,
+            "draft": self.draft,
+        }
+        for name, text in texts.items():
+            if text is not None:
+                setattr(params, name, zero_ended(name, text))
         stop = [self.stop] if isinstance(self.stop, str) else list(self.stop)
         if stop:
             params.stop_json = json.dumps(stop).encode("utf-8")
         if self.logit_bias:
             params.logit_bias_json = json.dumps(list(self.logit_bias.items())).encode("utf-8")
-        if self.samplers is not None:
-            params.samplers = self.samplers.encode("utf-8")
-        if self.draft is not None:
-            params.draft = self.draft.encode("utf-8")
-        return params
 
 
-_C_MEMBERS = {name for name, *_ in _c.SamplingParams._fields_}
+_INT32 = (-(1 << 31), (1 << 31) - 1)
+_C_MEMBERS = {name: kind for name, kind, *_ in _c.SamplingParams._fields_}
+_WHOLE = {name for name, kind in _C_MEMBERS.items() if kind is ctypes.c_int32}
 _NUMBERS = [
     field.name
     for field in fields(Sampling)

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import ctypes
 import itertools
 import json
+import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, Union
 
 from . import _c
+from ._async_answer import AsyncAnswer
+from ._callbacks import is_inside
 from ._engine import Engine
-from ._errors import BusyError, InvalidError, check, fail, new_error
+from ._errors import BusyError, InvalidError, check, fail, in_range, new_error
 from ._figures import Plan, new_plan, plan_from
 from ._handles import Handle
 from ._model import Message, Text
 from ._sampling import Sampling
-from ._tokens import array_of, collect_bytes, list_from
+from ._tokens import array_of, collect_bytes, list_from, zero_ended
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
 Prompt = Union[Text, Sequence[int]]
+_Made = TypeVar("_Made")
 _numbers = itertools.count(1)
 
 
@@ -48,32 +52,20 @@ class Event(NamedTuple):
     """Those of them that were right."""
 
 
-class _Right:
-    """The right to call the library for a session and to copy what it shows, until the next call,
-    to one thread at a time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
-            raise BusyError("session: expected no other call, found one on another thread")
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def awaited(self) -> threading.Lock:
-        """The same for a `with` block that waits for the other call's end."""
-        return self._lock
-
-
 class Logits(Handle):
-    """One row of logits, which stays as it is. `numpy.asarray(row)` is a view without a copy."""
+    """One row of logits, which stays as it is. `numpy.asarray(row)` is a view without a copy.
+
+    Views of it stay when it is closed: memory is given back with the last of them.
+    """
 
     _WHAT = "row of logits"
 
     def __init__(self, handle: int) -> None:
-        super().__init__(handle, _c.lib.cairn_logits_release)
+        # What releases the row is an object of its own, which views hold too.
+        self._handle = handle
+        self._owner: Handle | None = Handle(handle, _c.lib.cairn_logits_release)
+        # Views may be looked at until the very end, which gives all memory back.
+        self._owner._finalizer.atexit = False
         count = ctypes.c_size_t()
         address = _c.lib.cairn_logits_data(handle, ctypes.byref(count))
         assert address is not None
@@ -82,11 +74,21 @@ class Logits(Handle):
     def __len__(self) -> int:
         return self._count
 
+    def close(self) -> None:
+        """Takes no more calls. Views stay."""
+        self._handle = self._owner = None
+
+    def _held(self) -> Handle:
+        """What has to live for as long as somebody looks at the row."""
+        owner = self._owner
+        self._open_handle()
+        assert owner is not None
+        return owner
+
     def view(self) -> memoryview[float]:
         """The floats, which may be read only, for as long as the view lives."""
-        self._open_handle()
         row = _row_type(self._count).from_address(self._address)
-        row.owner = self
+        row.owner = self._held()
         floats: Any = memoryview(row).cast("B").cast("f").toreadonly()
         return floats  # type: ignore[no-any-return]
 
@@ -101,6 +103,8 @@ class Logits(Handle):
 
         row = self.numpy()
         wanted = row.dtype if dtype is None else numpy.dtype(dtype)
+        if copy is False and wanted != row.dtype:
+            raise ValueError(f"row of logits: expected {row.dtype}, without a copy, found {wanted}")
         return row.astype(wanted) if copy or wanted != row.dtype else row
 
 
@@ -175,8 +179,14 @@ class Session(Handle):
         self._event = _c.EventView(struct_size=ctypes.sizeof(_c.EventView))
         # These are made once: an event costs no more than its call.
         self._event_at, self._error_at = ctypes.byref(self._event), ctypes.byref(self._error)
-        self._right = _Right()
+        # Held by the call that uses the library and copies what it shows until the next one.
+        self._lock = threading.Lock()
+        self._user = 0
+        # Tells an asyncio task that waits for an event.
+        self._wake: Callable[[], object] | None = None
         self._sampling = Sampling()
+        # That of the answers to come: generate() may be given another one for its own.
+        self._max_tokens: int | None = None
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         engine._sessions.add(self)
         if sampling is not None:
@@ -187,11 +197,46 @@ class Session(Handle):
 
     def close(self) -> None:
         """Gives back what it holds. A call that computes for it on another thread is cancelled."""
-        if self._handle is None:
+        handle, self._handle = self._handle, None
+        if handle is None:
             return
-        _c.lib.cairn_cancel(self._handle)
-        with self._right.awaited():
-            super().close()
+        if os.getpid() != self._process:  # Whose calls are not here, and nothing is to be closed.
+            self._finalizer.detach()
+            return
+        _c.lib.cairn_cancel(handle)
+        wake = self._wake
+        if wake is not None:
+            with contextlib.suppress(RuntimeError):  # The event loop is closed, too.
+                wake()
+        # A signal handler has interrupted the other call, which goes on afterwards; and one that
+        # logs may wait for the handler of its message. Whoever uses the session closes it then.
+        if self._lock.locked() and (self._user == threading.get_ident() or is_inside()):
+            return
+        self._finish_close()
+
+    def _finish_close(self) -> None:
+        with self._lock:
+            self._finalizer()
+
+    def _use(self, work: Callable[[int], _Made]) -> _Made:
+        """Calls the library for the session, and copies what it shows, on one thread at a time."""
+        if self._lock.locked():
+            self._refuse()
+        me = threading.get_ident()
+        try:
+            # Unlike functions in Python, the lock's own cannot be interrupted half-way.
+            with self._lock:
+                self._user = me
+                return work(self._open_handle())
+        finally:
+            if self._handle is None:
+                self._finish_close()
+
+    def _refuse(self) -> NoReturn:
+        if os.getpid() != self._process:
+            raise InvalidError("session: expected one of this process, found another one's")
+        self._open_handle()  # One that is being closed is told so.
+        raise BusyError("session: expected no other call, found one on another thread")
 
     # --- What it has ---------------------------------------------------------------------------
 
@@ -199,15 +244,17 @@ class Session(Handle):
     def tokens(self) -> list[int]:
         """A copy of its tokens."""
         count = ctypes.c_size_t()
-        with self._right:
-            address = _c.lib.cairn_tokens(self._open_handle(), ctypes.byref(count))
-            return list_from(address, count.value)
+        return self._use(
+            lambda handle: list_from(
+                _c.lib.cairn_tokens(handle, ctypes.byref(count)), count.value
+            )
+        )
 
     @property
     def position(self) -> int:
         """Its number of tokens."""
         count = ctypes.c_size_t()
-        _c.lib.cairn_tokens(self._open_handle(), ctypes.byref(count))
+        self._use(lambda handle: _c.lib.cairn_tokens(handle, ctypes.byref(count)))
         return count.value
 
     @property
@@ -223,9 +270,19 @@ class Session(Handle):
     @sampling.setter
     def sampling(self, value: Sampling | Mapping[str, Any]) -> None:
         sampling = value if isinstance(value, Sampling) else Sampling(**value)
+        self._set_sampling(sampling)
+        self._sampling, self._max_tokens = sampling, sampling.max_tokens
+
+    def _set_sampling(self, sampling: Sampling) -> None:
         params = sampling.to_c(self.engine.model)
         self._call(_c.lib.cairn_set_sampling, ctypes.byref(params))
-        self._sampling = sampling
+
+    def _limit_answers(self, max_tokens: int | None) -> None:
+        """Of the next answer; None: as `sampling` has it."""
+        wanted = self._sampling.max_tokens if max_tokens is None else max_tokens
+        if wanted != self._max_tokens:
+            self._set_sampling(replace(self._sampling, max_tokens=wanted))
+            self._max_tokens = wanted
 
     # --- Reading -------------------------------------------------------------------------------
 
@@ -278,8 +335,9 @@ class Session(Handle):
         return "nothing was read yet" if self.last_plan is None else str(self.last_plan)
 
     def _call(self, function: Callable[..., int], *arguments: Any) -> None:
-        with self._right:
-            check(function(self._open_handle(), *arguments, self._error_at), self._error)
+        self._use(
+            lambda handle: check(function(handle, *arguments, self._error_at), self._error)
+        )
 
     def _read(self, function: Callable[..., int], *arguments: Any) -> Plan:
         figures = new_plan()
@@ -297,11 +355,13 @@ class Session(Handle):
             NoRoomError.
             Cancelled: going on is possible, and chooses the same tokens.
         """
-        with self._right:
-            status = _c.lib.cairn_next(self._open_handle(), self._event_at, self._error_at)
-            if status < 0 or status == _c.CANCELLED:
-                fail(status, self._error)
-            return self._take_event()
+        return self._use(self._next)
+
+    def _next(self, handle: int) -> Event:
+        status = _c.lib.cairn_next(handle, self._event_at, self._error_at)
+        if status < 0 or status == _c.CANCELLED:
+            fail(status, self._error)
+        return self._take_event()
 
     def start(self) -> None:
         """Has an answer made in the background, with drafts: next() then waits for its events,
@@ -313,15 +373,18 @@ class Session(Handle):
     ) -> Iterator[Event]:
         """An answer, token by token; the last event has no token, but what made the end.
 
-        Leaving the loop leaves the answer where it stands; calling this again begins another.
+        Leaving the loop leaves the answer where it stands. Calling this again goes on with it,
+        or begins another where the session has read, gone back or got other sampling meanwhile.
 
         Args:
             prompt: append()ed before.
-            max_tokens: Of this answer.
+            max_tokens: Of this answer, in place of Sampling.max_tokens.
         """
         self._prepare(prompt, max_tokens)
         while True:
             event = self.next()
+            if event.finish != "none":
+                self._limit_answers(None)
             yield event
             if event.finish != "none":
                 return
@@ -330,63 +393,78 @@ class Session(Handle):
         """The text of an answer, which is made in one go, with drafts. Arguments and errors:
         generate()."""
         self._prepare(prompt, max_tokens)
-        self.start()
         texts = []
-        while True:
-            event = self.next()
-            texts.append(event.text)
-            if event.finish != "none":
-                return "".join(texts)
-
-    async def agenerate(
-        self, prompt: Prompt | None = None, *, max_tokens: int | None = None
-    ) -> AsyncIterator[Event]:
-        """The same for asyncio: the event loop is never held up. Cancelling the task, or leaving
-        the loop, cancels what is computed."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._prepare, prompt, max_tokens)
-        self.start()
-        descriptor = _c.lib.cairn_wait_fd(self._open_handle())
-        ready = asyncio.Event()
-        loop.add_reader(descriptor, ready.set)
-        is_done = False
         try:
+            self.start()
             while True:
-                event = self._poll()
-                if event is None:
-                    ready.clear()
-                    await ready.wait()
-                    continue
-                is_done = event.finish != "none"
-                yield event
-                if is_done:
-                    return
-        finally:
-            loop.remove_reader(descriptor)
-            if not is_done and not self.closed:
+                event = self.next()
+                texts.append(event.text)
+                if event.finish != "none":
+                    break
+        except BaseException as error:
+            if not isinstance(error, BusyError):  # The answer would be another call's.
                 self._stop_background()
+            raise
+        self._limit_answers(None)
+        return "".join(texts)
+
+    def agenerate(
+        self, prompt: Prompt | None = None, *, max_tokens: int | None = None
+    ) -> AsyncAnswer:
+        """generate() for asyncio, made in the background, with drafts.
+
+        Cancelling the task cancels what is computed, the reading of the prompt too. So does leaving
+        the loop, which waits for the step that is being computed; `aclose()` of what this returns
+        lets the event loop go on meanwhile.
+        """
+        return AsyncAnswer(self, prompt, max_tokens)
+
+    def _wait_descriptor(self) -> int:
+        found: int = _c.lib.cairn_wait_fd(self._open_handle())
+        return found
 
     def _poll(self) -> Event | None:
-        with self._right:
-            status = _c.lib.cairn_poll(self._open_handle(), self._event_at, self._error_at)
-            if status == _c.AGAIN:
-                return None
-            if status < 0 or status == _c.CANCELLED:
-                fail(status, self._error)
-            return self._take_event()
+        return self._use(self._poll_here)
+
+    def _poll_here(self, handle: int) -> Event | None:
+        status = _c.lib.cairn_poll(handle, self._event_at, self._error_at)
+        if status == _c.AGAIN:
+            return None
+        if status < 0 or status == _c.CANCELLED:
+            fail(status, self._error)
+        return self._take_event()
 
     def _stop_background(self) -> None:
-        with self._right:
-            handle = self._open_handle()
-            _c.lib.cairn_cancel(handle)
-            while _c.lib.cairn_next(handle, self._event_at, self._error_at) == _c.OK:
-                pass
+        """Ends an answer in the background where it stands, if there is one."""
+        with contextlib.suppress(InvalidError):  # Closed meanwhile.
+            if self._drain():
+                self.cancel()
+                self._drain(_c.lib.cairn_next, is_cancelled=True)
+
+    def _drain(
+        self, take: Callable[..., int] = _c.lib.cairn_poll, *, is_cancelled: bool = False
+    ) -> bool:
+        """Drops what has come of an answer in the background; whether more is to come."""
+
+        def work(handle: int) -> int:
+            status = _c.OK
+            while status == _c.OK:
+                status = take(handle, self._event_at, self._error_at)
+            return status
+
+        status = self._use(work)
+        if is_cancelled and status not in (_c.AGAIN, _c.CANCELLED):
+            self._take_cancellation()
+        return status == _c.AGAIN
+
+    def _take_cancellation(self) -> None:
+        """One that came too late, so that it does not end the next call."""
+        self._use(lambda handle: _c.lib.cairn_start(handle, self._error_at))
 
     def _prepare(self, prompt: Prompt | None, max_tokens: int | None) -> None:
         if prompt is not None:
             self.append(prompt)
-        if max_tokens is not None and max_tokens != self._sampling.max_tokens:
-            self.sampling = replace(self._sampling, max_tokens=max_tokens)
+        self._limit_answers(max_tokens)
 
     def _take_event(self) -> Event:
         view = self._event
@@ -404,21 +482,22 @@ class Session(Handle):
 
     def cancel(self) -> None:
         """The call that computes for the session ends soon, with Cancelled; if there is none, the
-        next one that computes does. On any thread, and in signal handlers too."""
+        next one that computes does. On any thread; a signal handler in Python runs when the call
+        that computes on the main thread has returned, and then cancels the one after it."""
         _c.lib.cairn_cancel(self._open_handle())
 
     def receipt(self) -> dict[str, Any]:
         """The receipt of the last answer that has ended and was begun with Sampling.receipt: what
         it was asked with, its tokens, and a digest of the logits that they were chosen from.
         `cairn replay` computes it again and says whether the bits are the same."""
-        handle = self._open_handle()
-        with self._right:
-            data = collect_bytes(
+        data = self._use(
+            lambda handle: collect_bytes(
                 lambda out, capacity, count, error: _c.lib.cairn_receipt(
                     handle, out, capacity, count, error
                 ),
                 4096,
             )
+        )
         found: dict[str, Any] = json.loads(data)
         return found
 
@@ -474,7 +553,7 @@ class Session(Handle):
             _c.lib.cairn_fork, None if at is None else at._open_handle(), ctypes.byref(out)
         )
         made = Session(self.engine, _handle=out.value)
-        made._sampling = self._sampling
+        made._sampling, made._max_tokens = self._sampling, self._max_tokens
         return made
 
     def save(self, name: str) -> None:
@@ -486,7 +565,7 @@ class Session(Handle):
             InvalidError: the session is empty, or the name none.
             StorageError.
         """
-        self._call(_c.lib.cairn_save, _name(name))
+        self._call(_c.lib.cairn_save, zero_ended("name", name))
 
     def load(self, name: str) -> Plan:
         """Becomes what was saved, by this engine or an earlier one on the same model.
@@ -496,19 +575,11 @@ class Session(Handle):
             FormatError: it is damaged.
             MismatchError: of another model.
         """
-        return self._read(_c.lib.cairn_restore, _name(name))
+        return self._read(_c.lib.cairn_restore, zero_ended("name", name))
 
 
 def _position(value: int) -> int:
-    if not 0 <= value < 1 << 32:
-        raise InvalidError(f"position: expected 0 or more tokens, found {value}")
-    return value
-
-
-def _name(name: str) -> bytes:
-    if "\0" in name:
-        raise InvalidError("name: expected text without zero bytes")
-    return name.encode("utf-8")
+    return in_range("position", value, 0, (1 << 32) - 1)
 
 
 def _floats(logits: Any) -> tuple[Any, int, Any]:
@@ -516,7 +587,7 @@ def _floats(logits: Any) -> tuple[Any, int, Any]:
     if logits is None:
         return None, 0, None
     if isinstance(logits, Logits):
-        return logits._address, len(logits), logits
+        return logits._address, len(logits), logits._held()
     try:
         view = memoryview(logits)
     except TypeError:

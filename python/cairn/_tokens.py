@@ -1,8 +1,9 @@
-"""Lists of tokens as the C interface has them."""
+"""Lists of tokens, and texts, as the C interface has them."""
 
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,11 +13,21 @@ from ._errors import InvalidError, check, new_error
 
 def array_of(tokens: Iterable[int]) -> Any:
     """A ctypes array of int32 of the tokens' number. Errors: InvalidError: no ids."""
-    ids = tokens if isinstance(tokens, (list, tuple)) else list(tokens)
     try:
-        return (ctypes.c_int32 * len(ids))(*ids)
+        ids = array("i", iter(tokens))
     except TypeError as error:
         raise InvalidError(f"tokens: expected whole numbers, found others: {error}") from None
+    except OverflowError as error:
+        raise InvalidError(f"tokens: expected ids of the vocabulary: {error}") from None
+    return (ctypes.c_int32 * len(ids)).from_buffer(ids)
+
+
+def zero_ended(name: str, text: str | bytes) -> bytes:
+    """A text that C takes to end at its first zero byte. Errors: InvalidError: it has one."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8")
+    if b"\0" in data:
+        raise InvalidError(f"{name}: expected text without zero bytes")
+    return data
 
 
 def list_from(address: int | None, count: int) -> list[int]:
@@ -39,6 +50,12 @@ def collect_bytes(call: _Writer, guess: int) -> bytes:
     """The same for bytes."""
     out, count = _collect(ctypes.c_char, call, guess)
     return bytes(out[:count])
+
+
+def collect_floats(call: _Writer, guess: int) -> list[float]:
+    """The same for floats."""
+    out, count = _collect(ctypes.c_float, call, guess)
+    return list(out[:count])
 
 
 def _collect(item: Any, call: _Writer, guess: int) -> tuple[Any, int]:

@@ -28,16 +28,18 @@ namespace cairn::capi {
 namespace {
 
 // On a thread of its own, whose CPU, signals and floating-point state are the library's, and with
-// them those of all threads that it starts. Errors: io: the system gives no thread.
+// them those of all threads that it starts. A callback may end the thread, as those of Python do
+// when the program ends: that passes here as an exception that is none of the standard library's,
+// and that nobody may catch for good. Errors: io: the system gives no thread.
 Answer run_apart(const std::function<Answer()>& work) {
-  Answer answer;
+  Answer answer = {CAIRN_E_INTERNAL, "engine: a callback has ended the thread"};
   try {
     const BlockedSignals blocked;
     std::thread thread([&] {
       std::fesetenv(FE_DFL_ENV);
       try {
         answer = work();
-      } catch (...) {
+      } catch (const std::exception&) {
         answer = caught();
       }
     });

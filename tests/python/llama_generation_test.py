@@ -224,6 +224,7 @@ def test_prompts_have_to_fit(llama: Llama) -> None:
     assert found["usage"]["completion_tokens"] == 8
     with pytest.raises(ValueError):
         llama.create_completion([])
+    assert llama.create_completion("", max_tokens=2)["usage"]["prompt_tokens"] == 1
     llama.reset()
     with pytest.raises(cairn.NoRoomError):
         llama.eval([5] * 129)
@@ -238,6 +239,16 @@ def test_seeds_repeat_and_answers_without_one_differ(llama: Llama) -> None:
     assert text(llama("Hello", max_tokens=12, temperature=2.0)) == first != second
 
 
+@pytest.mark.parametrize("seed", [-1, 0xFFFFFFFF])
+def test_such_a_seed_is_a_new_one(llama: Llama, seed: int) -> None:
+    made = {
+        text(llama("Hello", max_tokens=12, temperature=2.0, seed=seed)) for _ in range(3)
+    }
+    assert len(made) > 1
+    llama.set_seed(seed)
+    assert 0 <= llama.save_state().seed < 0xFFFFFFFF
+
+
 def test_vectors(llama: Llama) -> None:
     with pytest.raises(RuntimeError):
         llama.embed("Hello")
@@ -246,6 +257,14 @@ def test_vectors(llama: Llama) -> None:
     made = encoder.create_embedding(["Hello World", "Hello"])
     assert made["data"][0]["embedding"] == one and made["usage"]["total_tokens"] > count
     assert len(one) == encoder.n_embd() and abs(sum(each * each for each in one) - 1) < 1e-5
+
+
+def test_longer_texts_are_cut_off_at_the_context() -> None:
+    encoder = Llama(model("bert"), embedding=True, n_ctx=8)
+    _, count = encoder.embed("Hello World " * 20, return_count=True)
+    assert count == encoder.n_ctx() == 8
+    with pytest.raises(ValueError, match="of 8"):
+        encoder.embed("Hello World " * 20, truncate=False)
 
 
 def test_arguments() -> None:

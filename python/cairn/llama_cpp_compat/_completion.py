@@ -61,7 +61,8 @@ def create_completion(
         tfs_z: Does nothing.
 
     Raises:
-        ValueError: the prompt is empty or longer than n_ctx, or an argument makes no sense.
+        ValueError: the prompt is longer than n_ctx, or an argument makes no sense. A text without
+            characters is none of these where the model has a first token; a list without tokens is.
     """
     processors = LogitsProcessorList(logits_processor or ())
     if logit_bias:

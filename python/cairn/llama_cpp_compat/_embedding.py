@@ -20,15 +20,17 @@ def embed(
 
     Args:
         normalize: Does nothing: vectors always have length 1.
-        truncate: Of longer texts the first n_batch tokens are taken; else they are an error.
+        truncate: Of longer texts the first tokens are taken, as many as n_batch and n_ctx allow;
+            else they are an error.
         return_count: Returns the number of tokens too: (vectors, tokens).
 
     Raises:
         RuntimeError: the instance was made without embedding=True.
-        ValueError: a text is longer than n_batch tokens, with truncate=False.
+        ValueError: a text is longer than that, with truncate=False.
     """
     if not self._arguments["embedding"]:
         raise RuntimeError("Llama model must be created with embedding=True to call this method")
+    most = min(self.n_batch, self.n_ctx())
     vectors: list[list[float]] = []
     total = 0
     with self._lock:
@@ -36,11 +38,9 @@ def embed(
         for text in [input] if isinstance(input, str) else input:
             tokens = self.tokenize(text)
             if truncate:
-                tokens = tokens[: self.n_batch]
-            if len(tokens) > self.n_batch:
-                raise ValueError(
-                    f"Requested tokens ({len(tokens)}) exceed batch size of {self.n_batch}"
-                )
+                tokens = tokens[:most]
+            if len(tokens) > most:
+                raise ValueError(f"Requested tokens ({len(tokens)}) exceed batch size of {most}")
             total += len(tokens)
             vectors.append(engine.embed(tokens))
     found = vectors[0] if isinstance(input, str) else vectors

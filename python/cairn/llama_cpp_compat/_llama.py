@@ -131,7 +131,7 @@ class Llama:
         self._ctx = SimpleNamespace(ctx=object())
         self.model_params = SimpleNamespace(**self._arguments)
         self.context_params = SimpleNamespace(**self._arguments, embeddings=embedding)
-        self.set_seed(random.randrange(1 << 32) if seed in (-1, LLAMA_DEFAULT_SEED) else seed)
+        self.set_seed(seed)
         self._n_ctx = self._context_tokens(n_ctx)
         self._engine: Engine | None = None
         self._session: Session | None = None
@@ -297,7 +297,10 @@ class Llama:
     # --- Choosing ------------------------------------------------------------------------------
 
     def set_seed(self, seed: int) -> None:
-        """Equal seeds choose equal tokens behind equal texts."""
+        """Equal seeds choose equal tokens behind equal texts; -1 and LLAMA_DEFAULT_SEED: a new
+        one."""
+        if seed in (-1, LLAMA_DEFAULT_SEED):
+            seed = random.randrange(1 << 32)
         self._seed = int(seed) & 0xFFFFFFFFFFFFFFFF
 
     def set_cache(self, cache: BaseLlamaCache | None) -> None:
@@ -421,7 +424,9 @@ class Llama:
     ) -> Union[dict[str, Any], Iterator[dict[str, Any]]]:
         """An answer in a conversation, by the chat handler, else the chat format.
 
-        Options: those of `llama_chat_format.chat_completion_handler`.
+        Options: tools, tool_choice, functions, function_call, stream, stop, response_format,
+        grammar, logprobs, top_logprobs, and those of create_completion() about sampling. Others
+        are variables of the chat template, which a misspelt one is too: it does nothing.
         """
         from .llama_chat_format import get_chat_completion_handler
 
