@@ -95,7 +95,8 @@ CAIRN_API const char* cairn_backends_json(void);
 // --- Models ------------------------------------------------------------------------------------
 
 // Opens a GGUF file and reads its vocabulary and chat template; weights are read by engines.
-// Errors: CAIRN_E_IO, CAIRN_E_FORMAT, CAIRN_E_UNSUPPORTED, with what was expected and found.
+// Errors: CAIRN_E_INVALID: the path is no regular file's; CAIRN_E_IO, CAIRN_E_FORMAT,
+// CAIRN_E_UNSUPPORTED, with what was expected and found.
 CAIRN_API cairn_status cairn_model_open(const char* path, cairn_model** out, cairn_error* e);
 CAIRN_API void cairn_model_close(cairn_model* m);
 // {"architecture", "name", "file_bytes", "vocabulary_count", "has_chat_template", "bos", "eos",
@@ -139,22 +140,22 @@ typedef struct cairn_engine_params {
   uint32_t struct_size;
   uint32_t thread_count;    // 0: one for each physical core.
   uint32_t parallel;        // Conversations that compute at a time; 0: 64. Others wait.
-  uint32_t context_tokens;  // 0: the model's, or what the budget holds if that is less.
+  uint32_t context_tokens;  // 0: the model's, at most 131,072.
   // Of all conversations; 0: half of what the weights leave. Other backends than "cairn" keep none.
   uint64_t memory_budget_bytes;
   int32_t type_k, type_v;  // CAIRN_KV_…
   const char* store_path;  // A folder for cairn_save(), made where it is missing; NULL: none.
-  // {"pooling": "none", "mean", "cls" or "last": the engine makes vectors instead of text;
-  // "adapters": ["file.gguf", {"path": "file.gguf", "scale": 0.5}]: LoRA adapters of all that is
-  // computed; "numerics": "exact-1" or "fast-1"; "isa": an instruction set by name; "pack_cache": a
-  // folder that keeps packed weights; "unpacked": true: for models that are larger than memory;
-  // "exit_layer": 16, "skip_layers": "4-7,12" or "tuned", "experts": 4: less of the model, or more
-  // experts (docs/programs.md); "draft": "auto", "off" or kinds, "draft_max": 64, "draft_model":
-  // "small.gguf": who drafts tokens of answers in the background, and how many at most at a time
-  // (docs/speculation.md); "backend": which of cairn_backends_json() computes}, or NULL. Without
-  // "backend" the environment variable CAIRN_BACKEND names it, and without that it is the best that
-  // is available and can compute the model as these parameters have it. One that is named is never
-  // replaced.
+  // {"pooling": "none", "mean", "cls", "last" or "rank": the engine makes vectors instead of text
+  // (docs/embeddings.md); "adapters": ["file.gguf", {"path": "file.gguf", "scale": 0.5}]: LoRA
+  // adapters of all that is computed; "numerics": "exact-1" or "fast-1"; "isa": an instruction set
+  // by name; "pack_cache": a folder that keeps packed weights; "unpacked": true: for models that
+  // are larger than memory; "exit_layer": 16, "skip_layers": "4-7,12" or "tuned", "experts": 4:
+  // less of the model, or more experts (docs/programs.md); "draft": "auto", "off" or kinds,
+  // "draft_max": 64, "draft_model": "small.gguf": who drafts tokens of answers in the background,
+  // and how many at most at a time (docs/speculation.md); "backend": which of cairn_backends_json()
+  // computes}, or NULL. Without "backend" the environment variable CAIRN_BACKEND names it, and
+  // without that it is the best that is available and can compute the model as these parameters
+  // have it. One that is named is never replaced.
   const char* options_json;
   // Called while weights are prepared, on a thread of the library, with 0 to 1; false gives up.
   // What it calls of this library is refused. NULL: nobody is told.
@@ -250,8 +251,10 @@ CAIRN_API cairn_status cairn_score(cairn_engine* g, const cairn_token* tokens, s
                                    float* logprobs, cairn_token* likeliest, size_t capacity,
                                    cairn_error* e);
 
-// The vector of a text, by an engine with "pooling": writes its floats, of length 1, and their
-// number to *floats. Where the capacity is less, nothing is written: CAIRN_E_NO_ROOM.
+// The vector of a text, by an engine with "pooling": writes its floats, and their number to
+// *floats. With "mean", "cls" and "last" it has length 1; with "none" there is one vector for each
+// token, as the model has it, behind the one before; with "rank" the score of a question and a
+// text. Where the capacity is less, nothing is written: CAIRN_E_NO_ROOM.
 // Errors: CAIRN_E_UNSUPPORTED: the engine makes text.
 CAIRN_API cairn_status cairn_embed(cairn_engine* g, const cairn_token* tokens, size_t count,
                                    float* out, size_t capacity, size_t* floats, cairn_error* e);
@@ -324,12 +327,15 @@ typedef struct cairn_sampling {
 // none, the size too small, or what the file suggests out of range.
 CAIRN_API void cairn_sampling_init(const cairn_model* m, cairn_sampling* p, uint32_t struct_size);
 // For all answers that begin from now on; one that is being made ends where it stands.
-// Errors: CAIRN_E_INVALID and CAIRN_E_FORMAT, with the name of what is wrong.
+// Errors: CAIRN_E_INVALID and CAIRN_E_FORMAT, with the name of what is wrong; CAIRN_E_UNSUPPORTED,
+// as for the keyword "if" of a schema; CAIRN_E_NO_ROOM: a grammar or schema is too large, as one
+// with more than 10,000 repetitions.
 CAIRN_API cairn_status cairn_set_sampling(cairn_conversation* c, const cairn_sampling* p,
                                           cairn_error* e);
 // Chooses the next token without adding it: by the conversation's own logits, or by `count` others,
 // one for each token of the vocabulary. Grammar and stop texts have no part in it.
-// Errors: CAIRN_E_INVALID: nothing was read yet; the count is another; all logits are -infinity.
+// Errors: CAIRN_E_INVALID: nothing was read yet; the count is another; all logits are -infinity or
+// no numbers.
 CAIRN_API cairn_status cairn_sample(cairn_conversation* c, const float* logits, size_t count,
                                     cairn_token* out, cairn_error* e);
 // Has the next token chosen from these logits, one for each token of the vocabulary, in place of
@@ -368,7 +374,8 @@ typedef struct cairn_event {
 // background had drafts; CAIRN_DONE: the answer's end, with the last of
 // its text; CAIRN_CANCELLED: going on is possible, and chooses the same tokens. While an answer is
 // made in the background: waits for its next event.
-// Errors: CAIRN_E_INVALID: nothing was read yet; CAIRN_E_NO_ROOM.
+// Errors: CAIRN_E_INVALID: nothing was read yet; CAIRN_E_NO_ROOM; CAIRN_E_FORMAT: the logits of all
+// tokens that may come are -infinity or no numbers, also where cairn_set_logits() gave them.
 CAIRN_API cairn_status cairn_next(cairn_conversation* c, cairn_event* out, cairn_error* e);
 // Has the answer made in the background, and returns at once. Until cairn_poll() or cairn_next()
 // has returned its end, CAIRN_CANCELLED or an error, most other calls are CAIRN_E_BUSY.

@@ -290,6 +290,14 @@ Result<std::optional<Preset>> ModelFolder::preset(std::string_view name) const {
   return std::optional(std::move(preset));
 }
 
+Result<std::optional<std::string>> ModelFolder::model_of(std::string_view name) const {
+  CAIRN_TRY(std::optional<std::string> target, alias(name));
+  if (target) return target;
+  CAIRN_TRY(std::optional<Preset> preset, this->preset(name));
+  if (preset && !preset->model.empty()) target = std::move(preset->model);
+  return target;
+}
+
 std::vector<std::string> ModelFolder::preset_names() const {
   std::vector<std::string> names;
   std::error_code error;

@@ -66,6 +66,9 @@ class ModelFolder {
   // The preset of this name; nothing where there is none. Errors: those of parse_preset(); io.
   Result<std::optional<Preset>> preset(std::string_view name) const;
   std::vector<std::string> preset_names() const;  // Ascending.
+  // The model that a name means: what an alias stands for, else the model of a preset; nothing
+  // where neither is there. Errors: those of both.
+  Result<std::optional<std::string>> model_of(std::string_view name) const;
 
  private:
   std::string path_;

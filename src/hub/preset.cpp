@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/env.h"
 #include "base/printable.h"
 
 namespace cairn::hub {
@@ -66,7 +67,7 @@ Result<Preset> parse_preset(std::string_view path, std::string_view text) {
       continue;
     }
     if (!node.is_string()) return wrong(path, node, key, "a text");
-    preset.model = std::move(texts.front());
+    preset.model = with_home(std::move(texts.front()));
   }
   // In the order of the file, not of the names: so that the first mistake is told first.
   std::stable_sort(preset.values.begin(), preset.values.end(),

@@ -19,7 +19,7 @@ struct PresetValue {
 
 struct Preset {
   std::string path;
-  std::string model;  // What the key "model" says; empty: nothing.
+  std::string model;  // What the key "model" says, "~/" as with_home() has it; empty: nothing.
   std::vector<PresetValue> values;
 };
 

@@ -114,5 +114,19 @@ TEST(ModelFolder, Aliases) {
   EXPECT_EQ(folder.aliases().size(), 1u);
 }
 
+TEST(ModelFolder, ANameMeansTheModelOfItsAliasElseOfItsPreset) {
+  const ScratchFolder scratch;
+  const ModelFolder folder(scratch.path().string());
+  put(scratch.path(), "presets/poet.toml", "model = \"hf:acme/tiny\"\n");
+  put(scratch.path(), "presets/bare.toml", "temp = 1\n");
+  put(scratch.path(), "presets/wrong.toml", "model = 3\n");
+  EXPECT_EQ(*folder.model_of("poet").value(), "hf:acme/tiny");
+  EXPECT_FALSE(folder.model_of("bare").value());
+  EXPECT_FALSE(folder.model_of("none").value());
+  EXPECT_FALSE(folder.model_of("wrong"));
+  ASSERT_TRUE(folder.set_alias("poet", "/x/b.gguf"));
+  EXPECT_EQ(*folder.model_of("poet").value(), "/x/b.gguf");
+}
+
 }  // namespace
 }  // namespace cairn::hub::model_folder_test

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/env.h"
+
 namespace cairn::hub::preset_test {
 namespace {
 
@@ -47,6 +49,13 @@ TEST(Preset, RefusesWhatIsNoValue) {
   EXPECT_TRUE(error_of("temp = 1\ntop-k 3\n").starts_with("p.toml:2: "));
   EXPECT_TRUE(error_of("temp = 1\ntemp = 2\n").starts_with("p.toml:2: "));
   EXPECT_TRUE(error_of("system = \"\xff\"\n").starts_with("p.toml:1: "));
+}
+
+TEST(Preset, AModelMayLieInTheHomeFolder) {
+  ASSERT_NE(env("HOME").value_or(""), "");
+  EXPECT_EQ(parse_preset("p.toml", "model = \"~/x.gguf\"\n").value().model,
+            *env("HOME") + "/x.gguf");
+  EXPECT_EQ(parse_preset("p.toml", "model = \"/~/x.gguf\"\n").value().model, "/~/x.gguf");
 }
 
 TEST(Preset, DeepNestingIsRefused) {

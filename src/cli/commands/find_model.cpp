@@ -82,12 +82,8 @@ Result<FoundModel> look_for_model(const std::string& named) {
   CAIRN_TRY(const hub::HubSettings settings, hub::read_settings());
   if (is_reference) return look_for_reference(settings, named);
   if (settings.folder.empty()) return FoundModel{named};
-  const hub::ModelFolder folder(settings.folder);
-  CAIRN_TRY(std::optional<std::string> target, folder.alias(named));
-  if (!target) {
-    CAIRN_TRY(std::optional<hub::Preset> preset, folder.preset(named));
-    if (preset && !preset->model.empty()) target = std::move(preset->model);
-  }
+  CAIRN_TRY(const std::optional<std::string> target,
+            hub::ModelFolder(settings.folder).model_of(named));
   if (!target) return FoundModel{named};
   return hub::is_reference(*target) ? look_for_reference(settings, *target) : FoundModel{*target};
 }

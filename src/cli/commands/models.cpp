@@ -22,6 +22,7 @@
 #include "gguf/summary.h"
 #include "hub/model_folder.h"
 #include "json/value.h"
+#include "serve/models/model_source.h"
 #include "terminal/terminal.h"
 
 namespace cairn::cli {
@@ -124,11 +125,20 @@ Result<hub::KeptModel> find_listed(const hub::HubSettings& settings, const std::
               nearest.empty() ? ", found none" : fmt::format("; did you mean {}?", nearest));
 }
 
-// What an alias stands for; else the name itself.
+// The model that an alias or a preset means; else the name itself.
 Result<std::string> without_alias(const hub::HubSettings& settings, const std::string& named) {
   CAIRN_TRY(const std::optional<std::string> target,
-            hub::ModelFolder(settings.folder).alias(named));
+            hub::ModelFolder(settings.folder).model_of(named));
   return target.value_or(named);
+}
+
+// A file that an alias or a preset names, and no folder of models has.
+hub::KeptModel unlisted(const std::string& path) {
+  hub::KeptModel model;
+  model.name = path;
+  model.paths = serve::plain_source(path, path).parts;
+  hub::measure(model);
+  return model;
 }
 
 // What the file itself says, where it can be read.
@@ -154,8 +164,14 @@ std::string as_lines(const json::Value& value) {
 Result<int> show(const ModelArguments& a) {
   CAIRN_TRY(const hub::HubSettings settings, settings_of(a));
   CAIRN_TRY(const std::string named, without_alias(settings, a.model));
-  CAIRN_TRY(const hub::KeptModel model, find_listed(settings, named, true));
+  Result<hub::KeptModel> listed = find_listed(settings, named, true);
+  std::error_code error;
+  const bool is_unlisted =
+      !listed && named != a.model && std::filesystem::is_regular_file(named, error);
+  if (is_unlisted) listed = unlisted(named);
+  CAIRN_TRY(const hub::KeptModel model, std::move(listed));
   json::Value value = json_of(model);
+  if (is_unlisted) value.set("fetched_by", "");
   CAIRN_TRY(const std::optional<hub::ModelRecord> record,
             hub::ModelFolder(settings.folder).read_record(model.paths.front()));
   if (record) {
@@ -212,7 +228,7 @@ command_line::Action add_list(command_line::Options& command) {
 
 command_line::Action add_show(command_line::Options& command) {
   const auto a = std::make_shared<ModelArguments>();
-  command.add("NAME", a->model, "a model or alias, as `cairn list` shows it")
+  command.add("NAME", a->model, "a model, alias or preset, as `cairn list` shows it")
       .takes("NAME")
       .required();
   command.add_flag("--json", a->json, "as JSON");
@@ -231,7 +247,7 @@ command_line::Action add_rm(command_line::Options& command) {
 
 command_line::Action add_cp(command_line::Options& command) {
   const auto a = std::make_shared<ModelArguments>();
-  command.add("MODEL", a->model, "a model as `cairn list` shows it, or a file")
+  command.add("MODEL", a->model, "a model, alias or preset as `cairn list` shows it, or a file")
       .takes("FILE")
       .required();
   command.add("ALIAS", a->alias, "the other name: letters, digits, dots, colons and hyphens")
@@ -239,7 +255,8 @@ command_line::Action add_cp(command_line::Options& command) {
       .required();
   add_folder(command, *a);
   command.set_notes(
-      "Nothing is copied: the alias stands for the model, wherever it was fetched.\n");
+      "Nothing is copied: the alias stands for the model, wherever it was fetched. Of a preset it "
+      "has the model alone.\n");
   return [a]() -> Result<int> { return copy(*a); };
 }
 

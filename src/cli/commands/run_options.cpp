@@ -73,7 +73,7 @@ void add_answer(command_line::Options& command, RunOptions& run) {
           .add("-j,--json-schema", run.constraint.json_schema,
                "the answer is JSON that matches this JSON Schema: the schema "
                "itself, or a file with it")
-          .takes("SCHEMA|FILE");
+          .takes("FILE|SCHEMA");
   const command_line::Option grammar =
       command
           .add("--grammar,--grammar-file", run.constraint.grammar,

@@ -45,15 +45,14 @@ Result<serve::ModelSource> first_source(const ServeOptions& options) {
                             .card = serve::ModelCard::of(file)};
 }
 
-// Another name, for what an alias or a preset stands for; one of a model that is not here is left
-// out.
+// Another name, for what an alias stands for; one of a model that is not here is left out.
 void add_name(const std::string& name, const std::string& target,
               std::vector<serve::ModelSource>& models) {
   const auto is_meant = [&](const serve::ModelSource& model) {
     return model.name == target || model.path == target;
   };
   const auto model = std::find_if(models.begin(), models.end(), is_meant);
-  if (model != models.end()) model->aliases.push_back(name);
+  if (model != models.end() && model->name != name) model->aliases.push_back(name);
 }
 
 // Those that `cairn list` shows, by the names that it shows. What is no model that runs (an
@@ -73,6 +72,22 @@ Result<std::vector<serve::ModelSource>> listed_models(const ListedModels& listed
     add_name(name, target, models);
   }
   return models;
+}
+
+// Files that aliases stand for and no folder of models has, by the first of these names.
+void add_named_files(ListedModels& listed) {
+  for (const auto& [name, target] : listed.aliases) {
+    const auto is_meant = [&target](const hub::KeptModel& kept) {
+      return kept.name == target || kept.paths.front() == target;
+    };
+    std::error_code error;
+    const bool is_file = std::filesystem::is_regular_file(target, error);
+    if (!is_file || std::any_of(listed.kept.begin(), listed.kept.end(), is_meant)) continue;
+    hub::KeptModel named;
+    named.name = name;
+    named.paths = {target};
+    listed.kept.push_back(std::move(named));
+  }
 }
 
 Result<std::vector<serve::ModelSource>> find_models(const ServeOptions& options) {
@@ -103,8 +118,10 @@ Result<std::vector<serve::ModelSource>> find_models(const ServeOptions& options)
 
 Result<ListedModels> list_all_models() {
   CAIRN_TRY(const hub::HubSettings settings, hub::read_settings());
-  return ListedModels{.kept = hub::list_models(settings),
+  ListedModels listed{.kept = hub::list_models(settings),
                       .aliases = hub::ModelFolder(settings.folder).aliases()};
+  add_named_files(listed);
+  return listed;
 }
 
 void add_models_options(command_line::Options& command, ServeModelsOptions& models) {
@@ -184,6 +201,9 @@ Result<std::unique_ptr<serve::ModelRegistry>> start_models(const ServeOptions& o
                 options.pooling.empty() ? "--lora" : "--pooling");
   }
   CAIRN_TRY(std::vector<serve::ModelSource> models, find_models(options));
+  if (const int32_t most = options.engine.context_tokens; most > 0) {
+    for (serve::ModelSource& model : models) model.context_tokens_max = most;
+  }
   serve::RegistryOptions registry{.budget = read_memory_room()};
   if (!options.models.budget.empty()) {
     CAIRN_TRY(registry.budget.bytes, parse_bytes("--models-budget", options.models.budget));

@@ -20,7 +20,7 @@ struct ServeOptions;
 // What --all-models serves: known before the process shuts itself in, so that it may read these
 // files and no others.
 struct ListedModels {
-  std::vector<hub::KeptModel> kept;
+  std::vector<hub::KeptModel> kept;  // Also files that only an alias names, by its name.
   std::vector<std::pair<std::string, std::string>> aliases;  // Name, and what it stands for.
 };
 

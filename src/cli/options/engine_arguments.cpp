@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/quantities.h"
 #include "cli/commands/find_model.h"
+#include "engine/default_context.h"
 #include "session/drafts/drafting.h"
 #include "session/program/skip_file.h"
 #include "terminal_chat/adapter_choice.h"
@@ -141,7 +142,8 @@ void EngineArguments::add_budget_to(command_line::Options& command) {
 void EngineArguments::add_memory_to(command_line::Options& command) {
   command
       .add("-c,--ctx-size", options_.context_tokens,
-           "largest number of tokens in a conversation; 0: what the model was trained for")
+           fmt::format("largest number of tokens in a conversation; 0: the model's, at most {}",
+                       kDefaultContextMax))
       .in_range(0, 1 << 24);
   add_budget_to(command);
   command
