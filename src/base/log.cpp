@@ -7,9 +7,12 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/env.h"
@@ -90,6 +93,19 @@ std::string one_line(std::string_view message) {
   return line;
 }
 
+// A log is text: what has a NUL is a model, or another file that lines would destroy.
+Status check_appendable(const std::string& path) {
+  constexpr size_t kLookedAt = 4096;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return Ok{};
+  std::string head(kLookedAt, 'x');
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), std::streamsize(head.size()));
+  if (head.find('\0') == std::string::npos) return Ok{};
+  return fail(ErrorCode::invalid_argument, "{}: expected a log to append to, found a binary file",
+              path);
+}
+
 }  // namespace
 
 void set_level(Level level) {
@@ -103,6 +119,7 @@ bool is_shown(Level level) {
 // Checked first: spdlog would make the folders of a mistyped path.
 Status set_file(const std::string& path) {
   CAIRN_TRY(check_output(path));
+  CAIRN_TRY(check_appendable(path));
   try {
     logger().sinks() = {std::make_shared<spdlog::sinks::basic_file_sink_mt>(path)};
   } catch (const spdlog::spdlog_ex& error) {

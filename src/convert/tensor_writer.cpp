@@ -1,7 +1,9 @@
 // Writing: a piece of rows at a time is gathered, widened to f32, changed where the format wants it
 // and narrowed; rows whose type stays and that are not changed are copied.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/half.h"
 #include "convert/tensors.h"
@@ -43,8 +45,9 @@ class Rows {
 
   size_t out_row_bytes() const { return quant::row_bytes(out_, tensor_.row_numbers); }
 
-  // Appends row `row` of the run to `bytes`.
-  void append(const RowRun& run, int64_t row, std::vector<std::byte>& bytes) {
+  // Appends row `row` of the run to `bytes`. Error: a number that the type cannot hold.
+  Status append(const RowRun& run, int64_t row, std::vector<std::byte>& bytes) {
+    const int64_t out_row = row_count_++;
     const SourceTensor& source = *run.source;
     const size_t width = width_of(source.number), step = size_t(run.step) * width;
     const std::byte* in =
@@ -52,7 +55,7 @@ class Rows {
     const bool is_scaled = run.factor != 1 || run.second_factor != 1;
     if (!is_scaled && changes_nothing() && run.step == 1 && is_same(source.number)) {
       bytes.insert(bytes.end(), in, in + size_t(tensor_.row_numbers) * width);
-      return;
+      return Ok{};
     }
     numbers_.resize(size_t(tensor_.row_numbers));
     for (size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = widen(source.number, in + i * step);
@@ -62,9 +65,11 @@ class Rows {
     if (!changes_nothing()) {
       for (float& number : numbers_) number = edited(number, source.number);
     }
+    CAIRN_TRY(check_reach(out_row));
     const size_t at = bytes.size();
     bytes.resize(at + out_row_bytes());
     quant::encode_row(out_, numbers_, std::span(bytes).subspan(at));
+    return Ok{};
   }
 
   // A row that a function makes.
@@ -75,6 +80,20 @@ class Rows {
   }
 
  private:
+  // What is beyond a 16-bit type would become an infinity, and the model would no longer run.
+  Status check_reach(int64_t row) const {
+    if (out_.name == "F32") return Ok{};
+    const float reach = out_.name == "BF16" ? 0x1.FEp127f : 65504.0f;
+    const auto bad = std::find_if(numbers_.begin(), numbers_.end(), [reach](float number) {
+      return !(std::fabs(number) <= reach);  // So that NaN is found too.
+    });
+    if (bad == numbers_.end()) return Ok{};
+    return fail(ErrorCode::invalid_data,
+                "tensor {}: row {}, weight {}: expected at most {} for {}, found {}; use {}",
+                tensor_.name, row, bad - numbers_.begin(), reach, out_.name, *bad,
+                out_.name == "BF16" ? "F32" : "BF16");
+  }
+
   // The first half's rows and the second half's alternate: 0, h/2, 1, h/2 + 1, …
   int64_t source_row(int64_t row) const {
     const int64_t height = tensor_.head_rows;
@@ -109,6 +128,7 @@ class Rows {
 
   const PlannedTensor& tensor_;
   const quant::Type& out_;
+  int64_t row_count_ = 0;  // That were appended.
   std::vector<float> numbers_;
 };
 
@@ -133,7 +153,7 @@ Status write_tensors(const Checkpoint& checkpoint, const std::vector<PlannedTens
     }
     for (const RowRun& run : tensor.runs) {
       for (int64_t row = 0; row < run.row_count; ++row) {
-        rows.append(run, row, piece);
+        CAIRN_TRY(rows.append(run, row, piece));
         if (piece.size() >= kPieceBytes) CAIRN_TRY(flush());
       }
       checkpoint.forget(*run.source);

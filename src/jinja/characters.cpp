@@ -1,5 +1,5 @@
 // Categories come from utf8proc (Unicode 14, like the Python that templates are written for); what
-// it lacks, full case mappings, stands in special_casing.h.
+// it lacks stands in special_casing.h (full case mappings) and derived_classes.h.
 #include "jinja/characters.h"
 
 #include <utf8proc.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <span>
 
+#include "unicode/derived_classes.h"
 #include "unicode/special_casing.h"
 #include "unicode/unicode.h"
 
@@ -19,6 +20,12 @@ bool is_continuation(char byte) {
 
 utf8proc_category_t category(char32_t code) {
   return utf8proc_category(utf8proc_int32_t(code));
+}
+
+bool is_in(std::span<const CodeRange> table, char32_t code) {
+  const auto at = std::lower_bound(table.begin(), table.end(), code,
+                                   [](const CodeRange& r, char32_t c) { return r.last < c; });
+  return at != table.end() && at->first <= code;
 }
 
 bool append_expansion(std::span<const Expansion> table, char32_t code, std::string& out) {
@@ -89,17 +96,35 @@ bool is_decimal(char32_t code) {
 
 bool is_numeric(char32_t code) {
   const utf8proc_category_t kind = category(code);
-  return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
+  return (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO) ||
+         is_in(kOtherNumerals, code);
+}
+
+bool is_digit(char32_t code) {
+  return is_decimal(code) || is_in(kOtherDigits, code);
 }
 
 bool is_upper(char32_t code) {
-  return category(code) == UTF8PROC_CATEGORY_LU;
+  return category(code) == UTF8PROC_CATEGORY_LU || is_in(kOtherUppercase, code);
 }
 bool is_lower(char32_t code) {
-  return category(code) == UTF8PROC_CATEGORY_LL;
+  return category(code) == UTF8PROC_CATEGORY_LL || is_in(kOtherLowercase, code);
 }
 bool is_title(char32_t code) {
   return category(code) == UTF8PROC_CATEGORY_LT;
+}
+
+bool is_case_ignorable(char32_t code) {
+  switch (category(code)) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      return is_in(kInsideWords, code);
+  }
 }
 
 bool is_printable(char32_t code) {

@@ -22,11 +22,13 @@ bool is_python_space(char32_t code);  // str.isspace, what strip() and split() t
 bool is_line_break(char32_t code);    // What str.splitlines cuts at.
 bool is_alphabetic(char32_t code);    // str.isalpha: the categories L*.
 bool is_decimal(char32_t code);       // str.isdecimal: the category Nd.
-bool is_numeric(char32_t code);       // The categories N*.
+bool is_digit(char32_t code);         // str.isdigit: also superscripts and the like.
+bool is_numeric(char32_t code);  // str.isnumeric: the categories N*, and ideographs of numbers.
 bool is_upper(char32_t code);
 bool is_lower(char32_t code);
 bool is_title(char32_t code);
-bool is_printable(char32_t code);  // Whether repr() shows it as it is.
+bool is_case_ignorable(char32_t code);  // What may stand inside a word and has no say in its case.
+bool is_printable(char32_t code);       // Whether repr() shows it as it is.
 bool is_identifier_start(char32_t code);
 bool is_identifier_part(char32_t code);
 

@@ -350,8 +350,8 @@ Result<Flow> Machine::run_for(const Statement& statement, const Value& values, i
   }
   Value element;
   CAIRN_TRY(bool more, next_element(walk, element));
-  if (!more) return run_else(statement);
   Flow flow = Flow::onward;
+  bool reached_end = false;  // Of the body, in some round: `else` is for loops that never did.
   while (more && flow != Flow::break_) {
     Value following;
     bool has_following = false;
@@ -362,6 +362,7 @@ Result<Flow> Machine::run_for(const Statement& statement, const Value& values, i
     CAIRN_TRY(enter_iteration(walk, element));
     CAIRN_TRY(flow, run_block(statement.body));
     scope_ = walk.outer;
+    reached_end = reached_end || flow == Flow::onward;
     if (loop != nullptr) {
       loop->previous = std::move(element);
       element = std::move(following);
@@ -371,7 +372,7 @@ Result<Flow> Machine::run_for(const Statement& statement, const Value& values, i
       CAIRN_TRY(more, next_element(walk, element));
     }
   }
-  return Flow::onward;
+  return reached_end ? Result<Flow>(Flow::onward) : run_else(statement);
 }
 
 Result<MarkedText> render(const Tree& tree, std::span<const Variable> variables,

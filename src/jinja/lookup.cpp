@@ -47,6 +47,10 @@ Result<Value> member(Runtime& runtime, const Value& object, const Value& name) {
     const Value* found = object.as<NamespaceObject>().find(name.text());
     return found == nullptr ? Value() : *found;
   }
+  if (object.is(Kind::tuple) && object.as<ListObject>().is_group) {
+    if (name.text() == "grouper") return object.items()[0];
+    if (name.text() == "list") return object.items()[1];
+  }
   if (object.is(Kind::cycler) && name.text() == "current") {
     const CyclerObject& cycler = object.as<CyclerObject>();
     return cycler.items[cycler.position];

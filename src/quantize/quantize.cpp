@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -42,17 +43,39 @@ void copy_fields(const gguf::Fields& fields, const QuantMix& mix, const Importan
   }
 }
 
-Error not_finite(const gguf::Tensor& tensor, int64_t row, std::span<const float> weights) {
-  const auto bad = std::find_if(weights.begin(), weights.end(),
-                                [](float weight) { return !std::isfinite(weight); });
-  return fail(ErrorCode::invalid_data,
-              "tensor {}: row {}, weight {}: expected a finite one, found {}", tensor.name, row,
-              bad - weights.begin(), *bad);
+// The largest weight that a type takes. Scales of blocks are f16, but for MXFP4's, which reach
+// farther, and NVFP4's of up to 448, of which its largest level is 6: what lies beyond would be
+// cut.
+float reach_of(const quant::Type& type) {
+  if (type.name == "F32") return std::numeric_limits<float>::max();
+  if (type.name == "NVFP4") return 6 * 448;
+  return type.name == "BF16" ? 0x1.FEp127f : 65504.0f;
 }
 
-bool all_finite(std::span<const float> weights) {
+bool is_within(float weight, float reach) {
+  return std::fabs(weight) <= reach;  // NaN is not.
+}
+
+bool all_within(std::span<const float> weights, float reach) {
   return std::all_of(weights.begin(), weights.end(),
-                     [](float weight) { return std::isfinite(weight); });
+                     [reach](float weight) { return is_within(weight, reach); });
+}
+
+Error out_of_reach(const gguf::Tensor& tensor, const quant::Type& type, int64_t row,
+                   std::span<const float> weights) {
+  const float reach = reach_of(type);
+  const auto bad = std::find_if(weights.begin(), weights.end(),
+                                [reach](float weight) { return !is_within(weight, reach); });
+  const auto index = bad - weights.begin();
+  if (!std::isfinite(*bad)) {
+    return fail(ErrorCode::invalid_data,
+                "tensor {}: row {}, weight {}: expected a finite one, found {}", tensor.name, row,
+                index, *bad);
+  }
+  return fail(ErrorCode::invalid_data,
+              "tensor {}: row {}, weight {}: expected at most {} for {}, found {}; use {}",
+              tensor.name, row, index, reach, type.name, *bad,
+              type.name == "BF16" ? "F32" : "BF16");
 }
 
 // Of a tensor that stays as it is. Blocks have been looked at when they were made.
@@ -63,7 +86,9 @@ Status check_finite(const gguf::Tensor& tensor) {
   for (int64_t row = 0; row < tensor.row_count(); ++row) {
     quant::decode_row(*tensor.type, tensor.bytes.subspan(size_t(row) * row_bytes, row_bytes),
                       weights);
-    if (!all_finite(weights)) return not_finite(tensor, row, weights);
+    if (!all_within(weights, std::numeric_limits<float>::max())) {
+      return out_of_reach(tensor, *tensor.type, row, weights);
+    }
   }
   return Ok{};
 }
@@ -86,13 +111,14 @@ class TensorWriter {
       const int64_t count = std::min(piece_rows, tensor.row_count() - first);
       piece_.resize(size_t(count) * out_bytes);
       TaskCounter counter;
-      std::atomic<int64_t> bad_row = INT64_MAX;  // The first whose weights are no numbers.
+      std::atomic<int64_t> bad_row =
+          INT64_MAX;  // The first with weights that the type cannot hold.
       threads_->run([&](int) {
         std::vector<float> weights(static_cast<size_t>(inputs));
         for (int64_t row = counter.claim(1); row < count; row = counter.claim(1)) {
           const size_t at = size_t(first + row);
           quant::decode_row(*tensor.type, tensor.bytes.subspan(at * in_bytes, in_bytes), weights);
-          if (!all_finite(weights)) {
+          if (!all_within(weights, reach_of(type))) {
             int64_t known = bad_row.load();
             while (first + row < known && !bad_row.compare_exchange_weak(known, first + row)) {
             }
@@ -110,7 +136,7 @@ class TensorWriter {
         quant::decode_row(*tensor.type,
                           tensor.bytes.subspan(size_t(bad_row.load()) * in_bytes, in_bytes),
                           weights);
-        return not_finite(tensor, bad_row.load(), weights);
+        return out_of_reach(tensor, type, bad_row.load(), weights);
       }
       CAIRN_TRY(stream_->append(piece_));
     }

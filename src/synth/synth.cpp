@@ -2,7 +2,9 @@
 // the parameters that the file must have.
 #include "synth/synth.h"
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,13 @@ Result<std::unique_ptr<models::Model>> described_model(const gguf::Writer& metad
   return architecture->create(meta);
 }
 
+// Matrices of experts have names of their own in every architecture.
+bool has_experts(const SynthTensors& list) {
+  return std::any_of(list.tensors.begin(), list.tensors.end(), [](const SynthTensor& tensor) {
+    return tensor.name.find("_exps.") != std::string::npos;
+  });
+}
+
 }  // namespace
 
 Result<const quant::Type*> matrix_type(std::string_view name) {
@@ -55,6 +64,10 @@ Result<SynthReport> write_synthetic(const SynthOptions& options) {
                 options.shape.architecture, options.shape.predicting_layers);
   }
   CAIRN_TRY(SynthTensors list, list_tensors(*model, *type, !options.shape.tied_output));
+  if (options.shape.experts > 0 && !has_experts(list)) {
+    return fail(ErrorCode::invalid_argument, "experts: expected 0 for {}, found {}",
+                options.shape.architecture, options.shape.experts);
+  }
 
   SynthReport report{.notes = std::move(list.notes)};
   for (const SynthTensor& tensor : list.tensors) {

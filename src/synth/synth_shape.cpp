@@ -60,6 +60,11 @@ bool is_gemma(const SynthShape& shape) {
   return contains(shape.architecture, "gemma") && shape.architecture != "gemma";
 }
 
+// With keys and values that layers share, and an input of each layer's own.
+bool has_layer_inputs(const SynthShape& shape) {
+  return contains(shape.architecture, "gemma3n") || contains(shape.architecture, "gemma4");
+}
+
 // Inner widths by layer. The small models of Gemma 4 double those of the layers that share keys and
 // values.
 std::vector<int32_t> gemma_mlp_widths(const SynthShape& shape) {
@@ -94,7 +99,7 @@ void add_gemma(gguf::Writer& writer, const SynthShape& shape) {
     writer.add(prefix + "attention.value_length_swa", uint32_t(shape.window_head_dim));
     writer.add(prefix + "rope.dimension_count_swa", uint32_t(shape.window_head_dim));
   }
-  if (!contains(shape.architecture, "gemma3n") && !contains(shape.architecture, "gemma4")) return;
+  if (!has_layer_inputs(shape)) return;
   writer.add(prefix + "attention.shared_kv_layers", uint32_t(shape.shared_kv_layers));
   writer.add(prefix + "embedding_length_per_layer_input", uint32_t(shape.layer_input_width));
   if (!contains(shape.architecture, "gemma3n")) return;
@@ -104,6 +109,31 @@ void add_gemma(gguf::Writer& writer, const SynthShape& shape) {
   std::vector<float> tails(size_t(shape.layers), -std::numeric_limits<float>::infinity());
   std::fill_n(tails.begin(), (shape.layers + 2) / 3, 1.6448535f);
   writer.add_array(prefix + "activation_sparsity_scale", std::span<const float>(tails));
+}
+
+// That nothing is set that would change no key of the file.
+Status check_is_known(const SynthShape& shape) {
+  const bool has_windows = is_gemma(shape);
+  const struct {
+    int32_t SynthShape::*member;
+    bool is_known;
+  } rows[] = {{&SynthShape::window, has_windows},
+              {&SynthShape::window_period, has_windows},
+              {&SynthShape::window_head_dim, contains(shape.architecture, "gemma4")},
+              {&SynthShape::shared_kv_layers, has_layer_inputs(shape)},
+              {&SynthShape::layer_input_width, has_layer_inputs(shape)}};
+  for (const auto& row : rows) {
+    if (row.is_known || shape.*row.member == 0) continue;
+    const auto field = std::find_if(std::begin(kFields), std::end(kFields),
+                                    [&](const SynthField& f) { return f.member == row.member; });
+    return fail(ErrorCode::invalid_argument, "{}: expected 0 for {}, found {}", field->name,
+                shape.architecture, shape.*row.member);
+  }
+  if (shape.expert_width > 0 && shape.experts == 0) {
+    return fail(ErrorCode::invalid_argument, "expert-width: expected 0 without experts, found {}",
+                shape.expert_width);
+  }
+  return Ok{};
 }
 
 bool is_mamba_1(const SynthShape& shape) {
@@ -436,7 +466,7 @@ namespace {
 void shape_as_gemma(SynthShape& shape) {
   shape.window = 64;
   shape.window_period = contains(shape.architecture, "gemma2") ? 2 : 5;
-  if (contains(shape.architecture, "gemma3n") || contains(shape.architecture, "gemma4")) {
+  if (has_layer_inputs(shape)) {
     shape.layers = 10;
     shape.shared_kv_layers = 5;
     shape.layer_input_width = 32;
@@ -498,7 +528,7 @@ Status check(const SynthShape& shape) {
     return fail(ErrorCode::invalid_argument, "experts-used: expected 1 to {}, found {}",
                 shape.experts, shape.experts_used);
   }
-  return Ok{};
+  return check_is_known(shape);
 }
 
 void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {

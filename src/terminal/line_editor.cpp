@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -38,6 +40,42 @@ constexpr char kPasteBegin[] = "\033[200~";
 constexpr std::wstring_view kPasteEnd = L"\033[201~";
 constexpr char kAskForMarks[] = "\033[?2004h";
 constexpr char kNoMarks[] = "\033[?2004l";
+
+// A terminal that goes on asking for marks would put them into what is pasted to other programs. A
+// handler has no state: it knows standard output alone.
+void end_with_marks_off(int signal) {
+  (void)!::write(STDOUT_FILENO, kNoMarks, sizeof kNoMarks - 1);
+  remove_unfinished_outputs();
+  // The default action follows as soon as this handler has returned.
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+// While a line is read, signals that end the program turn the marks off too. The line editor's own
+// handlers restore the terminal first and then call these.
+class MarksGuard {
+ public:
+  explicit MarksGuard(std::FILE* out) {
+    if (fileno(out) != STDOUT_FILENO) return;
+    for (size_t i = 0; i < std::size(kSignals); ++i) {
+      sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) ::signal(kSignals[i], end_with_marks_off);
+    }
+    is_set_ = true;
+  }
+  ~MarksGuard() {
+    for (size_t i = 0; is_set_ && i < std::size(kSignals); ++i) {
+      sigaction(kSignals[i], &before_[i], nullptr);
+    }
+  }
+  MarksGuard(const MarksGuard&) = delete;
+  MarksGuard& operator=(const MarksGuard&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGTERM, SIGHUP, SIGQUIT};
+  struct sigaction before_[std::size(kSignals)] = {};
+  bool is_set_ = false;
+};
 
 // What was pasted, as it can stand on a line: without the line break at its end, which would not
 // be seen, and without control characters. Terminals send line breaks as the key does that ends a
@@ -220,10 +258,16 @@ LineEditor::Event LineEditor::read(const char* prompt, std::string& line, size_t
                                      [](unsigned char c) { return c < ' ' || c == 127; });
   if (is_plain && !initial.empty()) el_push(editing_->editor, initial.c_str());
   int count = 0;
-  if (editing_->marks_pastes) std::fputs(kAskForMarks, out_);
-  const char* text = el_gets(editing_->editor, &count);
-  if (editing_->marks_pastes) std::fputs(kNoMarks, out_);
-  std::fflush(out_);
+  const char* text = nullptr;
+  if (editing_->marks_pastes) {
+    const MarksGuard guard(out_);
+    std::fputs(kAskForMarks, out_);
+    text = el_gets(editing_->editor, &count);
+    std::fputs(kNoMarks, out_);
+    std::fflush(out_);
+  } else {
+    text = el_gets(editing_->editor, &count);
+  }
   if (editing_->was_interrupted) {
     std::fputs("\n", out_);
     std::fflush(out_);

@@ -14,6 +14,9 @@ namespace {
 
 // No honest special token comes near; it bounds the work at a place of a text.
 constexpr size_t kSpecialBytesMax = 4096;
+// Nor an ordinary one: those of known vocabularies have at most some 256. Some encoders walk as
+// deep as the longest token from each place of a text.
+constexpr size_t kOrdinaryBytesMax = 1024;
 constexpr std::string_view kLowerBlock = "\xE2\x96\x81";  // U+2581, which stands for a space.
 
 // Tokens that end an answer, whatever the file calls them: what the templates of the model families
@@ -143,10 +146,11 @@ Result<Vocabulary> Vocabulary::build(const VocabularySource& source, Spelling sp
   CAIRN_TRY(vocabulary.read_types(source));
   vocabulary.scores_ = source.scores;
   CAIRN_TRY(vocabulary.read_pieces(source, spelling));
+  CAIRN_TRY(vocabulary.check_lengths());
   CAIRN_TRY(vocabulary.read_byte_tokens(source, spelling));
   CAIRN_TRY(vocabulary.read_special_ids(source));
   vocabulary.find_ends();
-  CAIRN_TRY(vocabulary.index_specials());
+  vocabulary.index_specials();
   vocabulary.index_words();
   return vocabulary;
 }
@@ -231,6 +235,17 @@ Status Vocabulary::read_pieces(const VocabularySource& source, Spelling spelling
   begins_.push_back(uint32_t(bytes_.size()));
   if (empty_count > 0) {
     warn(fmt::format("tokenizer.ggml.tokens: {} tokens are empty and never used", empty_count));
+  }
+  return Ok{};
+}
+
+Status Vocabulary::check_lengths() const {
+  for (size_t id = 0; id < size(); ++id) {
+    const size_t most = is_special(types_[id]) ? kSpecialBytesMax : kOrdinaryBytesMax;
+    if (piece(Token(id)).size() <= most) continue;
+    return fail(ErrorCode::invalid_data,
+                "tokenizer.ggml.tokens: {}token {}: expected at most {} bytes, found {}",
+                is_special(types_[id]) ? "special " : "", id, most, piece(Token(id)).size());
   }
   return Ok{};
 }
@@ -338,17 +353,10 @@ void Vocabulary::find_ends() {
   }
 }
 
-Status Vocabulary::index_specials() {
+void Vocabulary::index_specials() {
   for (size_t id = 0; id < size(); ++id) {
-    if (!is_special(types_[id]) || piece(Token(id)).empty()) continue;
-    if (piece(Token(id)).size() > kSpecialBytesMax) {
-      return fail(ErrorCode::invalid_data,
-                  "tokenizer.ggml.tokens: special token {}: expected at most {} bytes, found {}",
-                  id, kSpecialBytesMax, piece(Token(id)).size());
-    }
-    specials_.push_back(Token(id));
+    if (is_special(types_[id]) && !piece(Token(id)).empty()) specials_.push_back(Token(id));
   }
-  return Ok{};
 }
 
 void Vocabulary::index_words() {

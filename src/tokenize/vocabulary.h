@@ -98,7 +98,8 @@ class Vocabulary {
   Status read_pieces(const VocabularySource& source, Spelling spelling);
   Status read_byte_tokens(const VocabularySource& source, Spelling spelling);
   Status read_special_ids(const VocabularySource& source);
-  Status index_specials();
+  Status check_lengths() const;
+  void index_specials();
   void index_words();
   void find_ends();
   void mark_end(Token token);

@@ -28,9 +28,9 @@ class Wpm::Session : public EncoderSession {
 
  private:
   void take(char32_t code, std::vector<Token>& out) {
-    if (code == 0 || code == 0xFFFD) return;
+    // Controls before spaces: a form feed, which is both, joins what it stands between.
+    if (code == 0 || code == 0xFFFD || unicode::is_control(code)) return;
     if (unicode::is_space(code)) return end_word(out);
-    if (unicode::is_control(code)) return;
     const bool stands_alone = unicode::is_ideograph(code);
     if (stands_alone) end_word(out);
     folded_.clear();

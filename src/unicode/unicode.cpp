@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <span>
 
 #include "base/check.h"
 
@@ -173,17 +174,18 @@ bool is_ideograph(char32_t code) {
 
 void append_folded(char32_t code, Folding folding, std::u32string& out) {
   utf8proc_int32_t parts[8] = {utf8proc_int32_t(code)};
-  if (folding.strip_accents && code >= 0x80) {
-    const auto part_count =
+  utf8proc_ssize_t part_count = 1;
+  const bool strips = folding.strip_accents && code >= 0x80;
+  if (strips) {
+    part_count =
         utf8proc_decompose_char(parts[0], parts, std::size(parts), UTF8PROC_DECOMPOSE, nullptr);
-    CHECK(part_count >= 1);  // Canonical decompositions have at most four parts.
-    const auto kind = category(char32_t(parts[0]));
-    if (kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_MC ||
-        kind == UTF8PROC_CATEGORY_ME) {
-      return;
-    }
+    // Canonical decompositions have at most four parts.
+    CHECK(part_count >= 1 && part_count <= utf8proc_ssize_t(std::size(parts)));
   }
-  out += char32_t(folding.lowercase ? utf8proc_tolower(parts[0]) : parts[0]);
+  for (const utf8proc_int32_t part : std::span(parts).first(size_t(part_count))) {
+    if (strips && category(char32_t(part)) == UTF8PROC_CATEGORY_MN) continue;
+    out += char32_t(folding.lowercase ? utf8proc_tolower(part) : part);
+  }
 }
 
 }  // namespace cairn::unicode

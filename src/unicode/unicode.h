@@ -44,10 +44,8 @@ struct Folding {
   bool lowercase = true;
 };
 
-// The character as BERT's normalizer leaves it, or nothing for a mark: without its accents, in
-// lower case. Of a decomposed character the base alone is kept, as tools for GGUF do; that is the
-// original normalizer's answer too, except for Hangul, whose syllables shrink to their first
-// letter.
+// The character as BERT's normalizer leaves it: decomposed, without marks of category Mn (none but
+// these: vowel signs of Indic scripts are Mc and stay), in lower case. Hangul becomes its letters.
 void append_folded(char32_t code, Folding folding, std::u32string& out);
 
 }  // namespace cairn::unicode

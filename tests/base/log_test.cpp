@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/scratch_folder.h"
+
 namespace cairn::log_test {
 namespace {
 
@@ -43,6 +45,17 @@ TEST(Log, LongMessagesAreCut) {
   const std::string out = stderr_of([] { log::error("{}", std::string(100000, '\n')); });
   EXPECT_LT(out.size(), 8192u + 200u);
   EXPECT_GT(out.size(), 8000u);
+}
+
+// Lines behind a model would destroy it.
+TEST(Log, IsNotAppendedToWhatIsNoText) {
+  const test::ScratchFolder folder;
+  const std::string model = "GGUF" + std::string(12, '\0');
+  test::write_to(folder.file("model.gguf"), model);
+  const Status set = log::set_file(folder.file("model.gguf"));
+  ASSERT_FALSE(bool(set));
+  EXPECT_EQ(set.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(test::contents_of(folder.file("model.gguf")), model);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -159,6 +160,33 @@ TEST(Convert, ScoresSpacedTokensByTheirMerges) {
     EXPECT_EQ(engine->tokenizer()->encode(text, {.add_special = true}), test::tokens_of(ids))
         << text;
   }
+}
+
+// What would be an infinity in the file.
+TEST(Convert, RefusesWeightsBeyondF16) {
+  const test::ScratchFolder scratch;
+  const fs::path folder = scratch.path() / "folder";
+  fs::copy(fixtures() / "gemma2-tiny", folder);
+  std::string bytes = read(folder / "model.safetensors");
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
+  const auto header = nlohmann::json::parse(bytes.substr(8, header_bytes));
+  const auto& tensor = header.at("model.layers.0.mlp.down_proj.weight");
+  const size_t row_numbers = tensor.at("shape")[1];
+  const uint16_t minus_million = 0xc974;  // -999424 as BF16.
+  const size_t at = 8 + header_bytes + size_t(tensor.at("data_offsets")[0]);
+  std::memcpy(bytes.data() + at + (2 * row_numbers + 5) * 2, &minus_million, 2);
+  write(folder / "model.safetensors", bytes);
+  ConvertOptions options{.folder = folder.string(), .out_path = scratch.file("out.gguf")};
+  EXPECT_TRUE(convert(options));
+  fs::remove(options.out_path);
+  options.type = OutType::f16;
+  const Result<ConvertReport> report = convert(options);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message,
+            "tensor blk.0.ffn_down.weight: row 2, weight 5: expected at most 65504 for F16, found "
+            "-999424; use BF16");
+  EXPECT_FALSE(fs::exists(options.out_path));
 }
 
 class RefusalTest : public ::testing::Test {

@@ -172,6 +172,20 @@ TEST(Work, WhatWouldNotEndIsOverTheBudget) {
   EXPECT_EQ(run(tuples + "{{ n.x in {} }}").error, "");
 }
 
+// The decimal digits of large and of small numbers take the C library long.
+TEST(Work, DigitsArePaidFor) {
+  const std::string given = "{% set big = 1.79e308 %}{% set small = 5e-324 %}";
+  for (const std::string expression :
+       {"big|round(0)", "1.5|round(300)", "'%.0f'|format(big)", "'%.300f' % 1.5",
+        "'%.300e' % small", "'{:.0f}'.format(big)", "'{:.300}'.format(1.5)",
+        "(big / 1e20)|filesizeformat", "(-big)|filesizeformat"}) {
+    const Spent spent = run(given + "{% set r = " + expression + " %}");
+    EXPECT_EQ(spent.error, "") << expression;
+    EXPECT_GE(spent.steps - run(given).steps, 100) << expression;
+  }
+  EXPECT_LT(run("{{ 2.5|round(2) }}").steps, 20);
+}
+
 TEST(Work, NestedFiltersAreBounded) {
   EXPECT_EQ(run("{{ [['b']]|map('map', 'upper')|map('list')|list }}").error, "");
   const Spent spent = run("{{ 'a'|map(*(['map'] * 2000))|list }}");

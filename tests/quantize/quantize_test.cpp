@@ -378,6 +378,40 @@ TEST(Quantize, WeightsThatAreNoNumbersAreErrors) {
   }
 }
 
+// Infinities in F16, and scales that are cut in blocks, would be written without a word.
+TEST(Quantize, WeightsBeyondATypeAreRefused) {
+  const ScratchFolder folder;
+  synth::SynthOptions made{.shape = synth::default_shape("llama"),
+                           .type = "BF16",
+                           .seed = 5,
+                           .out_path = folder.file("bf16.gguf")};
+  made.shape.layers = 1;
+  ASSERT_TRUE(synth::write_synthetic(made));
+  std::string bytes = contents_of(made.out_path);
+  {
+    const gguf::File in = gguf::File::open(made.out_path).value();
+    const gguf::Tensor& tensor = *in.find("blk.0.ffn_up.weight");
+    const size_t tensor_at = bytes.find(std::string(as_text(tensor.bytes)));
+    ASSERT_NE(tensor_at, std::string::npos);
+    const uint16_t minus_million = 0xc974;  // -999424
+    std::memcpy(bytes.data() + tensor_at + (2 * size_t(tensor.dims[0]) + 5) * 2, &minus_million, 2);
+  }
+  write_to(folder.file("large.gguf"), bytes);
+  for (const std::string mix : {"F16", "Q4_0", "Q8_0"}) {
+    const auto report = quantize({.in_path = folder.file("large.gguf"),
+                                  .out_path = folder.file("out.gguf"),
+                                  .mix = mix,
+                                  .thread_count = 2});
+    ASSERT_FALSE(report) << mix;
+    EXPECT_EQ(report.error().message,
+              fmt::format("tensor blk.0.ffn_up.weight: row 2, weight 5: expected at most 65504 for "
+                          "{}, found -999424; use BF16",
+                          mix));
+    EXPECT_FALSE(std::filesystem::exists(folder.file("out.gguf"))) << mix;
+  }
+  run({.in_path = folder.file("large.gguf"), .out_path = folder.file("out.gguf"), .mix = "BF16"});
+}
+
 TEST(Quantize, BrokenImportancesAreErrors) {
   const ScratchFolder folder;
   const std::string whole = dat_file("blk.0.attn_q.weight", 64);

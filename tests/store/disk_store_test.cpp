@@ -488,8 +488,8 @@ TEST(DiskStore, TwoProcessesShareAStore) {
   EXPECT_EQ(bench.restored(tokens_of(original)), original.length());
 }
 
-// What a program has saved since another one opened the folder stays, with all its records, when the
-// other one makes room or goes on with the same conversation.
+// What a program has saved since another one opened the folder stays, with all its records, when
+// the other one makes room or goes on with the same conversation.
 class SavedBesideOthers : public ::testing::Test {
  protected:
   void save() {
@@ -706,7 +706,8 @@ TEST(DiskStore, WhatIsCondemnedGoesWithAllThatBeginsLikeIt) {
   EXPECT_EQ(bench.store->stats().entries, 1u);
 }
 
-// Of what has more in common with it than is right, within a link of its chain and within the first.
+// Of what has more in common with it than is right, within a link of its chain and within the
+// first.
 TEST(DiskStore, WhatIsCondemnedGoesWithBranchesOfTheWrongPart) {
   for (const int32_t wrong : {8, 40}) {
     StoreBench bench(full_model());

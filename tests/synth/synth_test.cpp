@@ -2,6 +2,7 @@
 // same seed. Covers synth_shape.cpp, synth_vocabulary.cpp, synth_weights.cpp.
 #include "synth/synth.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -77,6 +78,33 @@ TEST(Synth, PredictingLayersStandBehindTheOthers) {
   const auto none = write_synthetic(options);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message, "predicting-layers: expected 0 for llama, found 1");
+}
+
+TEST(Synth, WhatWouldChangeNothingIsRefused) {
+  const ScratchFolder folder;
+  const auto error_with = [&](std::string_view like, std::string_view name, int32_t value) {
+    SynthOptions options{.shape = default_shape(like), .out_path = folder.file("model.gguf")};
+    for (const SynthField& field : synth_fields()) {
+      if (field.name == name) options.shape.*field.member = value;
+      if (name == "experts" && field.name == "experts-used") options.shape.*field.member = 1;
+    }
+    const auto report = write_synthetic(options);
+    return report ? std::string() : report.error().message;
+  };
+  for (const char* name :
+       {"window", "window-period", "window-head-dim", "shared-kv-layers", "layer-input-width"}) {
+    EXPECT_EQ(error_with("llama", name, 2), fmt::format("{}: expected 0 for llama, found 2", name));
+  }
+  EXPECT_EQ(error_with("gemma3", "window-head-dim", 2),
+            "window-head-dim: expected 0 for gemma3, found 2");
+  EXPECT_EQ(error_with("gemma3", "shared-kv-layers", 2),
+            "shared-kv-layers: expected 0 for gemma3, found 2");
+  EXPECT_EQ(error_with("llama", "expert-width", 64),
+            "expert-width: expected 0 without experts, found 64");
+  EXPECT_EQ(error_with("gpt2", "experts", 4), "experts: expected 0 for gpt2, found 4");
+  EXPECT_EQ(error_with("gemma3", "window", 32), "");
+  EXPECT_EQ(error_with("gemma4", "window-head-dim", 16), "");
+  EXPECT_EQ(error_with("qwen3moe", "expert-width", 64), "");
 }
 
 TEST(Synth, SeedDecidesTheBytesAndThreadsDoNot) {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "tests/serve/certificates.h"
 #include "tests/held_port.h"
+#include "tests/serve/certificates.h"
 #include "tests/tier/redis_cluster.h"
 #include "tests/tier/shared_engines.h"
 

@@ -123,6 +123,18 @@ TEST(Vocabulary, SpecialTokensHaveALength) {
   expect_refused(small, "special token 269: expected at most 4096 bytes, found 5000");
 }
 
+// Else the first letter of a long text would lead as deep as the token is long, at every place.
+TEST(Vocabulary, OrdinaryTokensHaveALength) {
+  SmallVocabulary small = byte_level_vocabulary();
+  small.add(std::string(1024, 'a') + "b");
+  expect_refused(small, "tokens: token 269: expected at most 1024 bytes, found 1025");
+  SmallVocabulary spaced = spm_vocabulary();
+  spaced.add(std::string(1024, 'a'));
+  EXPECT_EQ(build(spaced)->warnings().size(), 0u);
+  spaced.add(std::string(50'000, 'a') + "b", TokenType::unused);
+  expect_refused(spaced, "expected at most 1024 bytes, found 50001");
+}
+
 TEST(Vocabulary, LivesWithHarmlessMistakes) {
   SmallVocabulary small = byte_level_vocabulary();
   small.add("the");                       // A twin of 257.

@@ -36,6 +36,26 @@ TEST(Wpm, FoldsAndCuts) {
   EXPECT_EQ(ids(build(cased)->encode("Un un")), (Ids{1, 4}));
 }
 
+TEST(Wpm, KeepsLettersOfEveryScript) {
+  SmallVocabulary small = wpm_vocabulary();
+  small.add("\u2581\u1100");  // 14: the first letter of U+AC00, …
+  small.add("\u1161");        // 15: … its vowel, …
+  small.add("\u11A8");        // 16: … and what U+AC01 ends in.
+  small.add("\u2581\u0939");  // 17
+  small.add("\u093F");        // 18: a vowel sign.
+  const auto tokenizer = build(small);
+  EXPECT_EQ(ids(tokenizer->encode("\uAC00 \uAC01")), (Ids{14, 15, 14, 15, 16}));
+  EXPECT_EQ(ids(tokenizer->encode("\u0939\u093F\u094D")), (Ids{17, 18}));
+}
+
+TEST(Wpm, ControlsThatAreSpacesJoin) {
+  const auto tokenizer = build(wpm_vocabulary());
+  for (const char* text : {"un\fable", "un\vable", "un\u0085able"}) {
+    EXPECT_EQ(ids(tokenizer->encode(text)), (Ids{4, 6}));
+  }
+  EXPECT_EQ(ids(tokenizer->encode("un\nun\tun\u2028un")), (Ids{4, 4, 4, 4}));
+}
+
 TEST(Wpm, LongWordsAreUnknown) {
   const auto tokenizer = build(wpm_vocabulary());
   EXPECT_EQ(ids(tokenizer->encode("a" + std::string(99, 'b'))).size(), 100u);

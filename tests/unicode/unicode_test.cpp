@@ -89,7 +89,10 @@ TEST(Folding, DropsAccentsAndCase) {
   EXPECT_EQ(folded(U'\u0301', {}), U"");
   EXPECT_EQ(folded(U'Я', {}), U"я");
   EXPECT_EQ(folded(U'ß', {}), U"ß");
-  EXPECT_EQ(folded(U'\uAC01', {}), U"\u1100");
+  EXPECT_EQ(folded(U'\uAC01', {}), U"\u1100\u1161\u11A8");  // All letters of the syllable.
+  EXPECT_EQ(folded(U'\u093F', {}), U"\u093F");              // A vowel sign, Mc.
+  EXPECT_EQ(folded(U'\u094D', {}), U"");                    // A virama, Mn.
+  EXPECT_EQ(folded(U'\u20DD', {}), U"\u20DD");              // An enclosing circle, Me.
   EXPECT_EQ(folded(U'É', {.strip_accents = false, .lowercase = true}), U"é");
   EXPECT_EQ(folded(U'É', {.strip_accents = true, .lowercase = false}), U"E");
 }

@@ -345,6 +345,7 @@ Result<Value> groupby(Runtime& runtime, const Value& self, Args args) {
     CAIRN_TRY(Value members,
               runtime.list({sorted.begin() + int64_t(begin), sorted.begin() + int64_t(end)}));
     CAIRN_TRY(Value group, runtime.tuple({std::move(key), std::move(members)}));
+    group.as<ListObject>().is_group = true;
     groups.push_back(std::move(group));
     begin = end;
   }

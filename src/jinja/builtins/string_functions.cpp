@@ -33,9 +33,35 @@ bool is_absent(const Value& value) {
   return value.is(Kind::absent) || value.is(Kind::none);
 }
 
-void append_swapped(char32_t code, std::string& out) {
+// Whether letters stand before, and none after.
+bool ends_word(std::string_view text, size_t at) {
+  bool follows_letter = false;
+  for (size_t back = at; back > 0 && !follows_letter;) {
+    back = previous_character(text, back);
+    const char32_t code = character_at(text, back);
+    if (is_case_ignorable(code)) continue;
+    if (!is_cased(code)) return false;
+    follows_letter = true;
+  }
+  if (!follows_letter) return false;
+  for (size_t on = next_character(text, at); on < text.size(); on = next_character(text, on)) {
+    const char32_t code = character_at(text, on);
+    if (!is_case_ignorable(code)) return !is_cased(code);
+  }
+  return true;
+}
+
+// A capital sigma has two small ones, of which one ends words.
+void append_lower_at(std::string_view text, size_t at, std::string& out) {
+  const char32_t code = character_at(text, at);
+  const bool is_final = code == U'\u03A3' && ends_word(text, at);
+  is_final ? unicode::append_utf8(U'\u03C2', out) : append_lower(code, out);
+}
+
+void append_swapped(std::string_view text, size_t at, std::string& out) {
+  const char32_t code = character_at(text, at);
   if (is_upper(code)) {
-    append_lower(code, out);
+    append_lower_at(text, at, out);
   } else if (is_lower(code)) {
     append_upper(code, out);
   } else {
@@ -199,13 +225,13 @@ Result<MarkedText> with_case(Runtime& runtime, const MarkedText& text, Case want
     if (wanted == Case::upper) {
       append_upper(code, made);
     } else if (wanted == Case::lower) {
-      append_lower(code, made);
+      append_lower_at(bytes, at, made);
     } else if (wanted == Case::swap) {
-      append_swapped(code, made);
+      append_swapped(bytes, at, made);
     } else if (is_start) {
       append_title(code, made);
     } else {
-      append_lower(code, made);
+      append_lower_at(bytes, at, made);
     }
     inside_word = is_cased(code);
     out.append(made, origin.is_trusted_at(at));
@@ -219,13 +245,15 @@ Result<MarkedText> with_title_filter(Runtime& runtime, const MarkedText& text) {
   MarkedText out;
   OriginWalk origin(text);
   bool is_start = true;
+  size_t rest = 0;  // Where the word goes on behind its first letter, which is looked at alone.
   for (size_t at = 0; at < bytes.size(); at = next_character(bytes, at)) {
     const char32_t code = character_at(bytes, at);
     std::string made;
     if (is_start) {
       append_upper(code, made);
+      rest = next_character(bytes, at);
     } else {
-      append_lower(code, made);
+      append_lower_at(bytes.substr(rest), at - rest, made);
     }
     is_start = is_python_space(code) || std::u32string_view(U"-({[<").find(code) != npos;
     out.append(made, origin.is_trusted_at(at));

@@ -337,7 +337,7 @@ constexpr Callable kMethods[] = {
     {"isalpha", "", all_are<is_alphabetic>},
     {"isascii", "", none_is_not<is_ascii_character>},
     {"isdecimal", "", all_are<is_decimal>},
-    {"isdigit", "", all_are<is_decimal>},
+    {"isdigit", "", all_are<is_digit>},
     {"isidentifier", "", isidentifier},
     {"islower", "", is_cased_as<false>},
     {"isnumeric", "", all_are<is_numeric>},

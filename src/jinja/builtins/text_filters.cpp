@@ -10,6 +10,7 @@
 #include "jinja/characters.h"
 #include "jinja/operations.h"
 #include "jinja/values/number_format.h"
+#include "jinja/values/objects.h"
 #include "jinja/values/text_form.h"
 
 namespace cairn::jinja {
@@ -196,8 +197,9 @@ Result<Value> wordcount(Runtime& runtime, const Value& self, Args) {
   return Value::integer(count);
 }
 
-Result<Value> urlencode(Runtime& runtime, const Value& self, Args) {
-  CAIRN_TRY(const Value text, to_string(runtime, self));
+// In a query a space is '+', and '/' is no separator.
+Result<MarkedText> url_quoted(Runtime& runtime, const Value& value, bool in_query) {
+  CAIRN_TRY(const Value text, to_string(runtime, value));
   CAIRN_TRY(runtime.prepare_string(text.text().size() * 3));
   CAIRN_TRY(runtime.work(text.text().size() * kPropertyWork));
   constexpr std::string_view kDigits = "0123456789ABCDEF";
@@ -205,17 +207,53 @@ Result<Value> urlencode(Runtime& runtime, const Value& self, Args) {
   OriginWalk origin(text.marked());
   for (size_t at = 0; at < text.text().size(); ++at) {
     const char byte = text.text()[at];
-    const bool is_plain = isalnum(uint8_t(byte)) != 0 ||
-                          std::string_view("_.-~/").find(byte) != std::string_view::npos;
+    const bool is_plain =
+        isalnum(uint8_t(byte)) != 0 ||
+        std::string_view("_.-~/", in_query ? 4 : 5).find(byte) != std::string_view::npos;
     const bool trusted = origin.is_trusted_at(at);
     if (is_plain && uint8_t(byte) < 0x80) {
       out.append({&byte, 1}, trusted);
+    } else if (in_query && byte == ' ') {
+      out.append("+", trusted);
     } else {
       const char code[] = {'%', kDigits[uint8_t(byte) >> 4], kDigits[uint8_t(byte) & 15]};
       out.append({code, sizeof code}, trusted);
     }
   }
-  return runtime.string(std::move(out));
+  return out;
+}
+
+// A mapping, or a walk over pairs, becomes a query.
+Result<Value> urlencode(Runtime& runtime, const Value& self, Args) {
+  const bool is_query = self.is_sequence() || self.is(Kind::dict) || self.is(Kind::view) ||
+                        self.is(Kind::generator) || self.is(Kind::range);
+  if (!is_query) {
+    CAIRN_TRY(MarkedText quoted, url_quoted(runtime, self, false));
+    return runtime.string(std::move(quoted));
+  }
+  Value pairs = self;
+  if (self.is(Kind::dict)) {
+    CAIRN_TRY(pairs, runtime.heap().adopt(Kind::view, new ViewObject(self, ViewOf::items)));
+  }
+  CAIRN_TRY(Iterator walk, Iterator::over(pairs));
+  MarkedText out;
+  Value pair;
+  while (true) {
+    CAIRN_TRY(runtime.step());
+    CAIRN_TRY(const bool more, walk.next(runtime, pair));
+    if (!more) return runtime.string(std::move(out));
+    CAIRN_TRY(const std::vector<Value> parts, items_of(runtime, pair));
+    if (parts.size() != 2) {
+      return fail(kRunFailed, "urlencode: expected pairs, found one of {} values", parts.size());
+    }
+    CAIRN_TRY(const MarkedText name, url_quoted(runtime, parts[0], true));
+    CAIRN_TRY(const MarkedText value, url_quoted(runtime, parts[1], true));
+    CAIRN_TRY(runtime.check_string(out.size() + name.size() + value.size() + 2));
+    if (!out.empty()) out.append("&", true);
+    out.append(name);
+    out.append("=", true);
+    out.append(value);
+  }
 }
 
 // Python's int(text, base) and float(text): white space around, underscores between digits.
@@ -323,10 +361,10 @@ Result<Value> absolute(Runtime&, const Value& self, Args) {
 }
 
 // Rounds the decimal that the number prints as: half to even, as Python's round does.
-double rounded(double value, int64_t precision) {
+Result<double> rounded(Runtime& runtime, double value, int64_t precision) {
   if (!std::isfinite(value) || precision > 300) return value;
   if (precision >= 0) {
-    const std::string digits = real_digits(value, 'f', int(precision), false);
+    CAIRN_TRY(const std::string digits, real_digits(runtime, value, 'f', int(precision), false));
     double result = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), result);
     return std::copysign(result, value);
@@ -335,7 +373,7 @@ double rounded(double value, int64_t precision) {
   return std::nearbyint(value / scale) * scale;
 }
 
-Result<Value> round(Runtime&, const Value& self, Args args) {
+Result<Value> round(Runtime& runtime, const Value& self, Args args) {
   if (!self.is_number()) return wrong_type("round", "a number", self);
   CAIRN_TRY(const int64_t precision, integer_or(args[0], 0, "round"));
   std::string_view method = "common";
@@ -355,7 +393,7 @@ Result<Value> round(Runtime&, const Value& self, Args args) {
   if (self.is_whole() && precision >= 0) {
     return Value::integer(self.as_integer()).set_users(self.is_users());
   }
-  const double result = rounded(self.as_real(), precision);
+  CAIRN_TRY(const double result, rounded(runtime, self.as_real(), precision));
   if (self.is_whole()) return Value::integer(int64_t(result)).set_users(self.is_users());
   return Value::real(result).set_users(self.is_users());
 }
@@ -365,17 +403,25 @@ Result<Value> filesizeformat(Runtime& runtime, const Value& self, Args args) {
   if (!number.is(Kind::real)) return wrong_type("filesizeformat", "a number", self);
   const bool binary = truth_or(args[0], false);
   const double base = binary ? 1024 : 1000;
-  const double bytes = std::isfinite(number.as_real()) ? number.as_real() : 0;
+  const double bytes = number.as_real();
   if (bytes == 1) return runtime.string("1 Byte", true);
-  if (bytes < base) return runtime.string(fmt::format("{} Bytes", int64_t(bytes)), true);
-  double unit = base;
+  if (bytes < base) {
+    const double whole = std::trunc(bytes);
+    if (std::isinf(whole)) {
+      return fail(kRunFailed, "filesizeformat: expected a finite number, found {}", whole);
+    }
+    CAIRN_TRY(const std::string digits, real_digits(runtime, whole, 'f', 0, false));
+    return runtime.string(fmt::format("{}{} Bytes", whole < 0 ? "-" : "", digits), true);
+  }
+  double unit = base * base;
   size_t prefix = 0;
-  while (prefix < 7 && bytes >= unit * base) {
+  while (prefix < 7 && !(bytes < unit)) {  // NaN, too, is of the largest unit.
     unit *= base;
     ++prefix;
   }
-  return runtime.string(fmt::format("{:.1f} {}{}B", bytes / unit,
-                                    (binary ? "KMGTPEZY" : "kMGTPEZY")[prefix], binary ? "i" : ""),
+  CAIRN_TRY(const std::string digits, real_digits(runtime, base * bytes / unit, 'f', 1, false));
+  return runtime.string(fmt::format("{} {}{}B", digits, (binary ? "KMGTPEZY" : "kMGTPEZY")[prefix],
+                                    binary ? "i" : ""),
                         true);
 }
 

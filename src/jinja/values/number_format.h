@@ -26,8 +26,9 @@ Result<FieldSpec> parse_field_spec(std::string_view text);
 // A number or a string, in its field. Error: a type that does not fit the value.
 Result<MarkedText> format_field(Runtime& runtime, const Value& value, const FieldSpec& spec);
 
-// Digits of a real: types e, E, f, F, g, G, %; no sign for the positive.
-std::string real_digits(double value, char type, int precision, bool is_alternate);
+// Digits of a real: types e, E, f, F, g, G, %; no sign for the positive. Pays for each digit.
+Result<std::string> real_digits(Runtime& runtime, double value, char type, int precision,
+                                bool is_alternate);
 
 // A text brought to the width (in characters) by the spec's fill.
 MarkedText padded(MarkedText text, const FieldSpec& spec, char default_align);

@@ -2,8 +2,7 @@
 // …), with Python's semantics. A Value is 16 bytes; everything larger is a reference-counted
 // object. Invariants: (1) strings, lists, tuples and dicts never change once made, so a cycle can
 // only pass through a MutableObject, and the Heap that made those breaks the cycles when a render
-// ends.
-// (2) Containers nest at most kNestingMax deep, so recursion over them is safe.
+// ends. (2) Containers nest at most kNestingMax deep, so recursion over them is safe.
 // Counts are atomic: values of a template and of an input may be shared between threads.
 #pragma once
 
@@ -168,6 +167,7 @@ struct ListObject final : Object {
   explicit ListObject(std::vector<Value> values) : items(std::move(values)) {}
   std::vector<Value> items;
   size_t key_work = SIZE_MAX;  // Of a tuple: as key_work() says it. Lists are no keys.
+  bool is_group = false;       // A pair that groupby made: it has `grouper` and `list`.
 };
 
 // Keys keep the order in which they came. Found by a sorted index: no hash that untrusted input
