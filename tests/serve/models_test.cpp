@@ -204,6 +204,10 @@ TEST(Models, SessionsAndTheStoreShareANewFolder) {
       asked.erase("model");
       serving.post_json("/v1/sessions/s/generate", asked);
     }
+    // What is still to be written when the folder has not been read is not written.
+    while (json::parse(serving.get("/v1/memory?model=b").body)["store"]["entries"] == 0) {
+      std::this_thread::yield();
+    }
   }
   Serving serving(models_of(folder.path(), {}, terms), options);
   json asked = greedy("b", "What is my name?");
