@@ -172,7 +172,7 @@ void Folder::sweep_unfinished() {
 }
 
 Descriptor Folder::lock_collection(std::chrono::milliseconds patience) {
-  constexpr std::chrono::milliseconds kAskAgain(5);
+  constexpr std::chrono::milliseconds kTryAgain(5);
   if (is_read_only_) return {};
   const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Descriptor file(calls_->open_at(root_.number(), "gc.lock", flags, 0600));
@@ -180,7 +180,7 @@ Descriptor Folder::lock_collection(std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (calls_->lock(file.number(), LOCK_EX | LOCK_NB) != 0) {
     if (std::chrono::steady_clock::now() >= end) return {};
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kTryAgain);
   }
   return file;
 }
