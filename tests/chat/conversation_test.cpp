@@ -297,7 +297,8 @@ TEST(CallIds, EveryTemplateTakesWhatIsLeftOut) {
       R"("description": "d")", R"("parameters": {"type": "object", "properties": {}})",
       R"("description": null, "parameters": null)",
       R"("description": "d", "parameters": {"type": "object"})"};
-  for (const auto& [name, chat_template] : templates) {
+  for (const auto& one : templates) {
+    const auto& [name, chat_template] = one;
     const ChatFormat format = detect(chat_template);
     if (format.call.shape == CallShape::none) continue;
     Message call{"assistant", ""}, result{"tool", "21"};
@@ -309,7 +310,7 @@ TEST(CallIds, EveryTemplateTakesWhatIsLeftOut) {
       options.tools =
           fmt::format(R"([{{"type": "function", "function": {{"name": "f", {}}}}}])", members);
       const auto made =
-          encode_conversation({tokenizer->get(), &chat_template, &format},
+          encode_conversation({tokenizer->get(), &one.second, &format},
                               std::vector<Message>{{"user", "Hi"}, call, result}, options);
       return made ? "" : made.error().message;
     };

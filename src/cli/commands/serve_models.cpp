@@ -76,7 +76,8 @@ Result<std::vector<serve::ModelSource>> listed_models(const ListedModels& listed
 
 // Files that aliases stand for and no folder of models has, by the first of these names.
 void add_named_files(ListedModels& listed) {
-  for (const auto& [name, target] : listed.aliases) {
+  for (const auto& alias : listed.aliases) {
+    const std::string& target = alias.second;
     const auto is_meant = [&target](const hub::KeptModel& kept) {
       return kept.name == target || kept.paths.front() == target;
     };
@@ -84,7 +85,7 @@ void add_named_files(ListedModels& listed) {
     const bool is_file = std::filesystem::is_regular_file(target, error);
     if (!is_file || std::any_of(listed.kept.begin(), listed.kept.end(), is_meant)) continue;
     hub::KeptModel named;
-    named.name = name;
+    named.name = alias.first;
     named.paths = {target};
     listed.kept.push_back(std::move(named));
   }
