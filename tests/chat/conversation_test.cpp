@@ -298,8 +298,7 @@ TEST(CallIds, EveryTemplateTakesWhatIsLeftOut) {
       R"("description": null, "parameters": null)",
       R"("description": "d", "parameters": {"type": "object"})"};
   for (const auto& one : templates) {
-    const auto& [name, chat_template] = one;
-    const ChatFormat format = detect(chat_template);
+    const ChatFormat format = detect(one.chat_template);
     if (format.call.shape == CallShape::none) continue;
     Message call{"assistant", ""}, result{"tool", "21"};
     result.call_id = make_call_id(format.call, 1, 0);
@@ -310,12 +309,12 @@ TEST(CallIds, EveryTemplateTakesWhatIsLeftOut) {
       options.tools =
           fmt::format(R"([{{"type": "function", "function": {{"name": "f", {}}}}}])", members);
       const auto made =
-          encode_conversation({tokenizer->get(), &one.second, &format},
+          encode_conversation({tokenizer->get(), &one.chat_template, &format},
                               std::vector<Message>{{"user", "Hi"}, call, result}, options);
       return made ? "" : made.error().message;
     };
     if (!error_of(tools[0], "{}").empty()) continue;
-    for (const char* members : tools) EXPECT_EQ(error_of(members, ""), "") << name << members;
+    for (const char* members : tools) EXPECT_EQ(error_of(members, ""), "") << one.name << members;
   }
 }
 
