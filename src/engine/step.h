@@ -39,7 +39,7 @@ struct StepItem {
   bool keeps_hidden = false;
   std::span<const float> given = {};  // As BatchPart has them.
   bool spares_shares = false;  // Of other tenants, where room is made: as PrefixCache has it.
-  bool others_wait = false;    // For steps, who are no items of this one: memory is not waited for.
+  bool others_wait = false;    // Jobs that are not in this step: then no slow disk is waited for.
   bool is_answer = false;      // Rows of an answer; else of a prompt, which fast-1 rounds more.
 };
 
