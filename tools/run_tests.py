@@ -23,9 +23,17 @@ import time
 SLICE = 24             # Tests of one process: enough to share its start, few enough to share out.
 TEST_SECONDS = 600     # Of one test.
 OUTPUT_LINES = 200     # Of a failure; the end says most.
+WHY_LINES = 12         # Of these, what is said once more behind the names of what failed.
+EXPECTED = re.compile(r":\d+: Failure$")  # Above what GoogleTest expected and what it found.
 STARTED = re.compile(r"^\[ RUN      \] (\S+)$")
 ENDED = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] (\S+?)(?:, where .*)? \((\d+) ms\)$")
 OUTCOMES = {"       OK ": "passed", "  FAILED  ": "failed", "  SKIPPED ": "skipped"}
+
+
+def why(output):
+    """The lines that say most about a failure: what was expected first, or the last ones."""
+    first = next((i for i, line in enumerate(output) if EXPECTED.search(line)), -WHY_LINES)
+    return output[first:][:WHY_LINES]
 
 
 class Report:
@@ -33,13 +41,14 @@ class Report:
 
     def __init__(self):
         self.lock, self.outcomes, self.notes = threading.Lock(), {}, set()
-        self.seconds = {}
+        self.seconds, self.whys = {}, {}
 
     def add(self, name, outcome, output=(), seconds=0.0):
         with self.lock:
             self.outcomes[name], self.seconds[name] = outcome, seconds
             self.notes.update(line for line in output if line.startswith("AMX tiles by: "))
             if outcome == "failed":
+                self.whys[name] = why(list(output))
                 print(f"--- FAILED: {name}", *list(output)[-OUTPUT_LINES:], sep="\n", flush=True)
 
     def count(self, outcome):
@@ -53,7 +62,9 @@ class Report:
         for outcome in ("skipped", "failed"):
             names = sorted(name for name, found in self.outcomes.items() if found == outcome)
             if names:
-                print(f"{outcome.capitalize()}:", *names, sep="\n  ")
+                print(f"{outcome.capitalize()}:")
+            for name in names:
+                print(f"  {name}", *self.whys.get(name, ()), sep="\n    ")
         print(f"{self.count('passed')} passed, {self.count('failed')} failed, "
               f"{self.count('skipped')} skipped", flush=True)
         return 1 if self.count("failed") or not self.outcomes else 0
@@ -132,8 +143,8 @@ class Program:
         watch.cancel()
         failed_before = any(report.outcomes[f"{self.name}.{t}"] == "failed" for t in ended)
         if running:
-            why = how_it_ended(code, timed_out, seconds)
-            report.add(f"{self.name}.{running}", "failed", [*output, why])
+            report.add(f"{self.name}.{running}", "failed",
+                       [*output, how_it_ended(code, timed_out, seconds)])
             ended.add(running)
         elif code != 0 and ended and not failed_before:
             # A sanitizer speaks when the process ends; it cannot say of which test.

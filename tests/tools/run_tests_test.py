@@ -69,6 +69,22 @@ class RunTestsTest(unittest.TestCase):
         self.assertNotIn("noise of A.passes", printed)
         self.assertEqual(self.code, 1)
 
+    def test_what_was_expected_is_said_again_at_the_end(self):
+        noise = [f"noise {i}" for i in range(30)]
+        report, printed = run_tests.Report(), io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            report.add("p.A.expects", "failed",
+                       [*noise, "a.cpp:7: Failure", "Expected: 1", "Found: 2", *noise])
+            report.add("script", "failed", [*noise, "ValueError: no"])
+            report.finish()
+        end = printed.getvalue().split("Failed:\n")[1].splitlines()
+        self.assertEqual(end[:4], ["  p.A.expects", "    a.cpp:7: Failure", "    Expected: 1",
+                                   "    Found: 2"])
+        script = end.index("  script")
+        self.assertEqual(script, 1 + run_tests.WHY_LINES)
+        self.assertEqual(end[script + run_tests.WHY_LINES], "    ValueError: no")
+        self.assertEqual(end[script + 1], "    noise 19")
+
     def test_one_that_hangs_is_stopped(self):
         outcomes, printed = self.run_tests("hangs", seconds=1)
         self.assertEqual(outcomes, {"p.Long/B.hangs/x": "failed"})
