@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "engine/lane_batch.h"
 #include "tests/engine/sampled_job.h"
 #include "tests/models/golden_model.h"
+#include "tests/scratch_folder.h"
 #include "tests/small_pages.h"
+#include "tests/store/hanging_disk.h"
 
 namespace cairn::test::scheduler_test {
 namespace {
@@ -341,6 +344,59 @@ TEST_F(Turns, AStalledAnswerGoesOnWhenThereIsRoom) {
   EXPECT_EQ(scheduler.stats().preemptions, 0);
   ASSERT_NO_FATAL_FAILURE(run(scheduler));
   EXPECT_EQ(junior.tokens.size(), 90u);
+}
+
+// With a store on a disk that may hang, and memory for 150 tokens and 96 more.
+class HangingDiskTurns : public Turns {
+ protected:
+  HangingDiskTurns() {
+    EngineOptions options = small_steps();
+    const memory::Sequence empty = engine_->memory().new_sequence();
+    options.memory_budget = engine_->memory().plan(empty, 150).new_bytes +
+                            engine_->memory().plan(empty, 96).new_bytes;
+    options.cache_dir = folder_.file("store");
+    options.cache_calls = &disk_;
+    engine_ = load_engine(golden_path("llama", ".gguf"), options);
+  }
+  ~HangingDiskTurns() override {
+    disk_.let_go();
+    engine_.reset();
+  }
+
+  test::ScratchFolder folder_;
+  test::HangingDisk disk_;
+};
+
+// Memory that is being written comes back: an answer that needs it waits, and does not end.
+TEST_F(HangingDiskTurns, AnAnswerWaitsForMemoryThatIsBeingWritten) {
+  SequenceStore& store = *engine_->sequence_store();
+  while (!store.is_ready()) std::this_thread::yield();
+  Scheduler scheduler(engine_.get(), {.running_max = 1});
+  disk_.hang();
+  const Sampled& written = submit(scheduler, {.prompt = prompt(1, 130), .token_count = 10});
+  while (!written.has_ended) ASSERT_TRUE(scheduler.step());
+  disk_.wait_until_hanging();
+  engine_->cache().clear();
+  ASSERT_GT(engine_->memory().usage().used_bytes(), 0u);
+
+  const SampledRequest request{.prompt = prompt(2, 40), .token_count = 120};
+  const Sampled& answer = submit(scheduler, request);
+  const Sampled& other = submit(scheduler, {.prompt = prompt(3, 40), .token_count = 5});
+  size_t before = 0;
+  const auto has_stalled = [&] {
+    before = answer.tokens.size();
+    EXPECT_TRUE(scheduler.step());
+    return before > 0 && answer.tokens.size() == before;
+  };
+  while (!has_stalled()) ASSERT_FALSE(answer.has_ended) << "memory was never short";
+  for (int step = 0; step < 5; ++step) ASSERT_TRUE(has_stalled());
+  ASSERT_FALSE(answer.has_ended);
+  disk_.let_go();
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  ASSERT_FALSE(answer.error) << answer.error->message;
+  EXPECT_FALSE(other.error);
+  const auto fresh = load_engine(golden_path("llama", ".gguf"), golden_options(KvType::f16));
+  EXPECT_EQ(answer.digest, sampled_alone(*fresh, request).digest);
 }
 
 TEST_F(Turns, TheQueueIsBounded) {

@@ -5,9 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <random>
 #include <thread>
 
@@ -17,6 +15,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 #include "tests/small_pages.h"
+#include "tests/store/hanging_disk.h"
 
 namespace cairn::test::sequence_store_test {
 namespace {
@@ -295,42 +294,10 @@ TEST(SequenceStore, AnotherFolderIsRefused) {
   EXPECT_EQ(engine.error().code, ErrorCode::invalid_argument);
 }
 
-// Whose writes end when they are let.
-class HangingDisk : public store::FileCalls {
- public:
-  ssize_t write_at(int file, const void* bytes, size_t count, off_t offset) override {
-    std::unique_lock lock(mutex_);
-    ++waiting_count_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return !hangs_; });
-    return FileCalls::write_at(file, bytes, count, offset);
-  }
-  void hang() {
-    const std::lock_guard lock(mutex_);
-    hangs_ = true;
-    waiting_count_ = 0;
-  }
-  void wait_until_hanging() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return waiting_count_ > 0; });
-  }
-  void let_go() {
-    const std::lock_guard lock(mutex_);
-    hangs_ = false;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool hangs_ = false;
-  int waiting_count_ = 0;
-};
-
 // Memory that the writing thread holds is short meanwhile; a disk that hangs holds up nobody.
 TEST(SequenceStore, WhoWaitsWithPatienceDoesNotWaitForADiskThatHangs) {
   const test::ScratchFolder folder;
-  HangingDisk disk;
+  test::HangingDisk disk;
   EngineOptions options = golden_options(KvType::f16);
   options.cache_dir = folder.file("store");
   options.cache_calls = &disk;

@@ -82,10 +82,10 @@ bool Scheduler::cancel(JobId id, Error why) {
   return false;
 }
 
-// What waits for that gives its memory back then.
+// What waits for that gives its memory back then, and what was read for a job that has gone.
 bool Scheduler::is_being_written() const {
   SequenceStore* const store = engine_->sequence_store();
-  return store != nullptr && store->holds_memory();
+  return store != nullptr && (store->holds_memory() || store->collect());
 }
 
 bool Scheduler::has_work() const {
@@ -496,6 +496,11 @@ void Scheduler::compute() {
     }
     if (is_full && others_have_memory(first)) {
       preempt(first);
+      continue;
+    }
+    if (is_full && is_being_written()) {
+      waits_for_disk_ = true;
+      shares_.erase(shares_.begin());
       continue;
     }
     if (is_full && forget_cached(first)) continue;
