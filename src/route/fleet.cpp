@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <set>
 
 #include "base/log.h"
 
@@ -16,9 +18,34 @@ std::string name_of(const client::ServerUrl& url) {
                  : fmt::format("{}:{}", url.host, url.port);
 }
 
+namespace {
+
+// A port that there is, and no controls, which could end a line of a reply or of a log.
+bool is_usable(const client::ServerUrl& url) {
+  constexpr int kPortMax = 65535;
+  const int port = std::atoi(url.port.c_str());
+  if (port < 1 || port > kPortMax) return false;
+  return std::ranges::none_of(url.host + url.unix_path, [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+}
+
+// As a label's value (Prometheus, text format 0.0.4).
+std::string label_of(std::string_view name) {
+  std::string label;
+  for (const char c : name) {
+    if (c == '"' || c == '\\') label += '\\';
+    label += c;
+  }
+  return label;
+}
+
+}  // namespace
+
 Result<std::vector<ListedNode>> parse_nodes(std::string_view name, std::string_view text) {
   constexpr std::string_view kDrain = "drain ";
   std::vector<ListedNode> nodes;
+  std::set<std::string> names;
   for (size_t number = 1; !text.empty(); ++number) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
@@ -29,17 +56,19 @@ Result<std::vector<ListedNode>> parse_nodes(std::string_view name, std::string_v
     ListedNode node{.is_draining = line.starts_with(kDrain)};
     if (node.is_draining) line.remove_prefix(kDrain.size());
     Result<client::ServerUrl> url = client::ServerUrl::parse(line);
-    if (!url) {
-      return fail(url.error().code,
+    if (!url || !is_usable(*url)) {
+      return fail(ErrorCode::invalid_argument,
                   "{}:{}: expected http://HOST:PORT, https://HOST:PORT or unix:FILE, found \"{}\"",
                   name, number, line);
     }
     node.url = std::move(url).value();
-    for (const ListedNode& other : nodes) {
-      if (name_of(other.url) == name_of(node.url)) {
-        return fail(ErrorCode::invalid_argument, "{}:{}: expected each node once, found {} twice",
-                    name, number, name_of(node.url));
-      }
+    if (!names.insert(name_of(node.url)).second) {
+      return fail(ErrorCode::invalid_argument, "{}:{}: expected each node once, found {} twice",
+                  name, number, name_of(node.url));
+    }
+    if (nodes.size() == kListedNodesMax) {
+      return fail(ErrorCode::invalid_argument, "{}:{}: expected at most {} nodes, found more", name,
+                  number, kListedNodesMax);
     }
     nodes.push_back(std::move(node));
   }
@@ -58,8 +87,14 @@ double Fleet::now() {
 void Fleet::set_nodes(const std::vector<ListedNode>& nodes) {
   const std::lock_guard lock(mutex_);
   for (int32_t node = 0; node < policy_.node_count(); ++node) policy_.drain_node(node);
+  size_t left_out_count = 0;
   for (const ListedNode& listed : nodes) {
-    const auto number = size_t(policy_.add_node(name_of(listed.url)));
+    const std::string name = name_of(listed.url);
+    if (!policy_.has_room_for(name)) {
+      ++left_out_count;
+      continue;
+    }
+    const auto number = size_t(policy_.add_node(name));
     if (number == urls_.size()) {
       urls_.emplace_back();
       failures_.push_back(0);
@@ -67,13 +102,17 @@ void Fleet::set_nodes(const std::vector<ListedNode>& nodes) {
     urls_[number] = listed.url;
     if (listed.is_draining) policy_.drain_node(int32_t(number));
   }
+  if (left_out_count > 0) {
+    log::error("{} nodes are left out: the router has had {} and can have no more; start it anew",
+               left_out_count, Policy::kNodesMax);
+  }
 }
 
 std::vector<Fleet::Node> Fleet::nodes() const {
   const std::lock_guard lock(mutex_);
   std::vector<Node> nodes;
   for (int32_t node = 0; node < policy_.node_count(); ++node) {
-    if (!policy_.view(node, 0).is_draining) nodes.push_back({node, urls_[size_t(node)]});
+    if (!policy_.is_draining(node)) nodes.push_back({node, urls_[size_t(node)]});
   }
   return nodes;
 }
@@ -117,8 +156,9 @@ void Fleet::own(const std::string& name, int32_t node) {
 void Fleet::failed(int32_t node) {
   const std::lock_guard lock(mutex_);
   failures_[size_t(node)] = kFailuresMax;
-  const Policy::NodeView view = policy_.view(node, 0);
-  if (view.is_up) log::warning("{}: does not answer; others get its requests", view.name);
+  if (policy_.is_up(node)) {
+    log::warning("{}: does not answer; others get its requests", policy_.name(node));
+  }
   policy_.set_up(node, false);
 }
 
@@ -126,12 +166,11 @@ void Fleet::checked(int32_t node, bool is_up) {
   const std::lock_guard lock(mutex_);
   int32_t& failures = failures_[size_t(node)];
   failures = is_up ? 0 : std::min(failures + 1, kFailuresMax);
-  const Policy::NodeView view = policy_.view(node, 0);
-  if (is_up && !view.is_up) {
-    log::warning("{}: answers again", view.name);
+  if (is_up && !policy_.is_up(node)) {
+    log::warning("{}: answers again", policy_.name(node));
     policy_.set_up(node, true);
-  } else if (failures == kFailuresMax && view.is_up) {
-    log::warning("{}: does not answer; others get its requests", view.name);
+  } else if (failures == kFailuresMax && policy_.is_up(node)) {
+    log::warning("{}: does not answer; others get its requests", policy_.name(node));
     policy_.set_up(node, false);
   }
 }
@@ -148,7 +187,7 @@ void Fleet::told(int32_t node, int32_t waiting, int32_t running) {
 
 int32_t Fleet::own_count(int32_t node) const {
   const std::lock_guard lock(mutex_);
-  return policy_.view(node, 0).outstanding;
+  return policy_.outstanding(node);
 }
 
 void Fleet::add_reply(int32_t node, int status) {
@@ -175,11 +214,14 @@ std::string Fleet::metrics() const {
   const auto help = [&](std::string_view name, std::string_view type, std::string_view doc) {
     out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, doc, name, type);
   };
+  std::vector<Policy::NodeView> views;
+  for (int32_t node = 0; node < policy_.node_count(); ++node) {
+    views.push_back(policy_.view(node, now()));
+  }
   const auto each = [&](std::string_view name, std::string_view doc, auto value) {
     help(name, "gauge", doc);
-    for (int32_t node = 0; node < policy_.node_count(); ++node) {
-      const Policy::NodeView view = policy_.view(node, now());
-      out += fmt::format("{}{{node=\"{}\"}} {}\n", name, view.name, value(view));
+    for (const Policy::NodeView& view : views) {
+      out += fmt::format("{}{{node=\"{}\"}} {}\n", name, label_of(view.name), value(view));
     }
   };
   using View = const Policy::NodeView&;
@@ -197,12 +239,12 @@ std::string Fleet::metrics() const {
   help("cairn_route_decisions_total", "counter", "Requests that were sent, by what decided.");
   for (const auto& [key, count] : decisions_) {
     out += fmt::format("cairn_route_decisions_total{{node=\"{}\",why=\"{}\"}} {}\n",
-                       policy_.view(key.first, 0).name, key.second, count);
+                       label_of(policy_.name(key.first)), key.second, count);
   }
   help("cairn_route_replies_total", "counter", "Replies of nodes; status 0: it broke off.");
   for (const auto& [key, count] : replies_) {
     out += fmt::format("cairn_route_replies_total{{node=\"{}\",status=\"{}\"}} {}\n",
-                       policy_.view(key.first, 0).name, key.second, count);
+                       label_of(policy_.name(key.first)), key.second, count);
   }
   const auto counter = [&](std::string_view name, std::string_view doc, uint64_t value) {
     help(name, "counter", doc);

@@ -23,8 +23,11 @@ namespace cairn::route {
 // "10.0.0.1:8080", "[::1]:80", "unix:/run/cairn.sock": what a node is called.
 std::string name_of(const client::ServerUrl& url);
 
+constexpr size_t kListedNodesMax = 4096;
+
 // A node in each line, empty lines and those that begin with # left out; "drain URL": nothing new
-// is sent to it. Errors: as of ServerUrl::parse(), with the line; none at all, twice the same.
+// is sent to it. Errors: as of ServerUrl::parse(), with the line; none at all, twice the same, more
+// than kListedNodesMax.
 struct ListedNode {
   client::ServerUrl url;
   bool is_draining = false;
@@ -35,7 +38,8 @@ class Fleet {
  public:
   explicit Fleet(PolicyOptions options = {}) : policy_(options) {}
 
-  // In place of those that were there before: those that are missing get nothing new.
+  // In place of those that were there before: those that are missing get nothing new. Of more than
+  // Policy::kNodesMax in all its time the last ones are left out.
   void set_nodes(const std::vector<ListedNode>& nodes);
   struct Node {
     int32_t number;

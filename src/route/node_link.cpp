@@ -13,7 +13,6 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <limits>
@@ -28,6 +27,7 @@
 #include "base/process.h"
 #include "base/threads/blocked_signals.h"
 #include "route/connection_headers.h"
+#include "route/node_metrics.h"
 #include "route/reply_figures.h"
 #include "route/wire.h"
 #include "serve/http/ascii.h"
@@ -49,12 +49,16 @@ constexpr size_t kAheadBytesMax = size_t(256) << 10;
 constexpr uint64_t kWholeBytesMax = uint64_t(8) << 20;
 constexpr size_t kCheckBytesMax = size_t(4) << 20;
 constexpr int kHeadBytesMax = 64 << 10;
+// Of what has come and is not understood yet: a head, or a line of a chunk; and what came with it.
+constexpr size_t kUnreadBytesMax = size_t(192) << 10;
 // Checks for which a node that does not tell its metrics is not asked for them again.
 constexpr int kChecksWithoutMetrics = 60;
 
 // Made anew for whoever asked.
 constexpr std::string_view kOwnHeaders[] = {"content-type", "x-content-type-options",
                                             "x-request-id"};
+// Which pages may read a reply, the router says.
+constexpr std::string_view kPageHeaders = "access-control-";
 
 // What passes between the link's thread and the connection's.
 struct Flow {
@@ -76,15 +80,22 @@ struct Flow {
     change();
     if (wake) wake();
   }
-  void refuse(const serve::Refusal& refusal) {
+  // Nothing comes any more. What was shown by then is seen to break off; before that the refusal
+  // is the reply.
+  void lose(const serve::Refusal& refusal) {
     change([&] {
+      if (state != http::Reply::State::waiting) return;
+      if (head && head->is_stream) {
+        state = http::Reply::State::broken;
+        return;
+      }
       head = serve::refusal_head(refusal);
       ready = serve::refusal_json(refusal);
       state = http::Reply::State::ended;
     });
   }
-  void end(http::Reply::State how) {
-    change([&] { state = how; });
+  void end() {
+    change([&] { state = http::Reply::State::ended; });
   }
   void note(const Decision& made) {
     const std::lock_guard lock(mutex);
@@ -99,6 +110,13 @@ struct Flow {
     return ready.size();
   }
 };
+
+serve::Refusal lost(std::string message) {
+  return {.status = 502,
+          .type = "unavailable_error",
+          .code = "node_lost",
+          .message = std::move(message)};
+}
 
 serve::Refusal unavailable(std::string_view message) {
   return {.status = 503,
@@ -196,23 +214,92 @@ http::ReplyHead head_of(const Fields& fields, int status) {
     std::string name = http::lower({field.name_string().data(), field.name_string().size()});
     std::string value(field.value().data(), field.value().size());
     if (name == "content-type") head.content_type = value;
-    if (is_passed_on(name, kOwnHeaders, connection)) {
+    if (is_passed_on(name, kOwnHeaders, connection) && !name.starts_with(kPageHeaders)) {
       head.headers.push_back({std::move(name), std::move(value)});
     }
   }
   return head;
 }
 
-// The sum of a gauge over all models.
-int32_t gauge(std::string_view text, std::string_view name) {
-  double sum = 0;
-  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
-    if (at > 0 && text[at - 1] != '\n') continue;
-    const size_t end = text.find('\n', at);
-    const size_t value = text.substr(0, end).rfind(' ');
-    if (value != text.npos && value > at) sum += std::atof(std::string(text.substr(value)).c_str());
+// Why this reply cannot be said again; empty: it can be.
+template <class Fields>
+std::string_view refusal_of(const Fields& fields, int status) {
+  // 101: the connection speaks another protocol from here on, which nobody asked for.
+  if (status < 200) return "a status of 200 at least";
+  std::string codings;
+  for (const auto& field : fields) {
+    if (field.name() != boost::beast::http::field::transfer_encoding) continue;
+    codings += (codings.empty() ? "" : ",") + std::string(field.value());
+    if (http::lower(codings) != "chunked") return "no transfer coding but chunked";
   }
-  return int32_t(std::clamp(sum, 0.0, 1e6));
+  return {};
+}
+
+// A request that was sent, whatever becomes of it.
+class SentRequest {
+ public:
+  SentRequest(Fleet* fleet, uint64_t number) : fleet_(*fleet), number_(number) {}
+  ~SentRequest() { end(std::nullopt, false); }
+  SentRequest(const SentRequest&) = delete;
+  SentRequest& operator=(const SentRequest&) = delete;
+
+  void begin() { fleet_.begun(number_); }
+  void end(const std::optional<ReplyFigures>& figures, bool was_read) {
+    if (!std::exchange(has_ended_, true)) fleet_.ended(number_, figures, was_read);
+  }
+
+ private:
+  Fleet& fleet_;
+  uint64_t number_;
+  bool has_ended_ = false;
+};
+
+// What goes on over a connection ends with this.
+class Closing {
+ public:
+  explicit Closing(Wire* wire) : wire_(*wire) {}
+  ~Closing() { wire_.close(); }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+ private:
+  Wire& wire_;
+};
+
+// A node that refuses a body may do so before all of it is sent: whoever sends does not wait for
+// the reply, nor the other way round. What is left when the connection is closed goes nowhere.
+asio::awaitable<void> write_all(std::shared_ptr<Wire> wire, std::string head, std::string body,
+                                std::shared_ptr<void> room) {
+  const std::array<asio::const_buffer, 2> bytes = {asio::buffer(head), asio::buffer(body)};
+  co_await asio::async_write(*wire, bytes, kAwait);
+  std::string().swap(body);
+  room.reset();
+}
+
+// The first reply that is no interim one (RFC 9110, 15.2): those are about how a request is sent,
+// and there may be any number of them. Why there is none; empty: there is one.
+template <class Parser>
+asio::awaitable<std::string> read_reply_head(Wire& wire, beast::flat_buffer& buffer,
+                                             std::optional<Parser>& parser,
+                                             uint64_t body_bytes_max) {
+  for (int status = 100; status / 100 == 1 && status != 101;) {
+    parser.emplace();
+    parser->header_limit(kHeadBytesMax);
+    parser->body_limit(body_bytes_max);
+    const auto [error, count] =
+        co_await beast::http::async_read_header(wire, buffer, *parser, kAwait);
+    const bool is_form = error.category() == error_code(beast::http::error::bad_status).category();
+    if (error && is_form && error != beast::http::error::end_of_stream &&
+        error != beast::http::error::partial_message) {
+      co_return fmt::format("expected a reply in HTTP/1.1 from the node, found another: {}",
+                            error.message());
+    }
+    if (error) co_return "the node ended before it replied; it may have begun the answer";
+    status = int(parser->get().result_int());
+  }
+  const std::string_view why = refusal_of(parser->get().base(), int(parser->get().result_int()));
+  co_return why.empty() ? std::string()
+                        : fmt::format("the node's reply: expected {}, found another", why);
 }
 
 }  // namespace
@@ -220,20 +307,22 @@ int32_t gauge(std::string_view text, std::string_view name) {
 struct NodeLink::State {
   using Parser = beast::http::response_parser<beast::http::buffer_body>;
 
-  State(Fleet* all, LinkOptions given) : fleet(*all), options(std::move(given)) {}
+  State(Fleet* all, LinkOptions given)
+      : fleet(*all), options(std::move(given)), names(options.find_addresses) {}
 
   asio::awaitable<void> carry(std::shared_ptr<Flow> flow, Order order);
   asio::awaitable<void> exchange(const std::shared_ptr<Flow>& flow,
                                  const std::shared_ptr<Wire>& wire, Order& order,
                                  const Decision& decision, const client::ServerUrl& url,
-                                 uint64_t request);
+                                 SentRequest& request);
   // Whether all of the body has come.
   asio::awaitable<bool> pass_body(const std::shared_ptr<Flow>& flow, Wire& wire, Parser& parser,
                                   beast::flat_buffer& buffer, ReplyReader& reader,
-                                  uint64_t request);
+                                  SentRequest& request);
   asio::awaitable<void> look_after();
   asio::awaitable<void> check(Fleet::Node node);
-  // The status and body; status 0: none came.
+  // The status and body; status 0: none came, kNotAsked: this machine could not ask.
+  static constexpr int kNotAsked = -1;
   asio::awaitable<std::pair<int, std::string>> fetch(const client::ServerUrl& url,
                                                      std::string_view path);
 
@@ -244,6 +333,7 @@ struct NodeLink::State {
   std::map<int32_t, int> without_metrics;  // Checks to come without them.
   // Requests that end with it use the others.
   asio::io_context io{1};
+  NameLookup names;  // Says what it finds to `io`, and so goes first.
   std::thread thread;
 };
 
@@ -283,7 +373,7 @@ std::unique_ptr<http::Reply> NodeLink::send(Order order) {
   asio::post(state->io, [state, flow, order = std::move(order)]() mutable {
     asio::co_spawn(state->io, state->carry(flow, std::move(order)),
                    [flow](const std::exception_ptr& failure) {
-                     if (failure) flow->refuse(unavailable("the router could not send it"));
+                     if (failure) flow->lose(unavailable("the router could not send it"));
                    });
   });
   return reply;
@@ -294,26 +384,29 @@ asio::awaitable<void> NodeLink::State::carry(std::shared_ptr<Flow> flow, Order o
   while (flow->is_wanted()) {
     const Decision decision = fleet.choose(order.keys, avoid);
     if (decision.node < 0) {
-      flow->refuse(unavailable("expected a node that answers, found none"));
+      flow->lose(unavailable("expected a node that answers, found none"));
       co_return;
     }
     flow->note(decision);
     const client::ServerUrl url = fleet.url_of(decision.node);
-    const uint64_t request = fleet.sent(order.keys, decision);
+    SentRequest request(&fleet, fleet.sent(order.keys, decision));
     const auto wire = std::make_shared<Wire>(&io);
     flow->wire = wire;
-    const std::string why = co_await wire->open(url, options.trust.get(), options.connect_seconds);
+    const std::string why =
+        co_await wire->open(url, options.trust.get(), &names, options.connect_seconds);
     // Whoever does not want it any more may have said so before there was a wire to close.
-    if (!flow->is_wanted()) {
-      fleet.ended(request, std::nullopt, false);
-      co_return;
-    }
+    if (!flow->is_wanted()) co_return;
     if (why.empty()) {
       co_await exchange(flow, wire, order, decision, url, request);
       co_return;
     }
-    fleet.ended(request, std::nullopt, false);
+    request.end(std::nullopt, false);
     log::warning("{}: cannot be reached: {}", name_of(url), why);
+    // Another node could be reached as little.
+    if (wire->lacks_means()) {
+      flow->lose(unavailable("the router has no room for another connection"));
+      co_return;
+    }
     fleet.failed(decision.node);
     avoid.push_back(decision.node);
   }
@@ -322,63 +415,51 @@ asio::awaitable<void> NodeLink::State::carry(std::shared_ptr<Flow> flow, Order o
 asio::awaitable<void> NodeLink::State::exchange(const std::shared_ptr<Flow>& flow,
                                                 const std::shared_ptr<Wire>& wire, Order& order,
                                                 const Decision& decision,
-                                                const client::ServerUrl& url, uint64_t request) {
-  const std::string head = head_text(order, url);
-  // A node that refuses a body may close before all of it is sent, and tells why nonetheless.
-  const std::array<asio::const_buffer, 2> bytes = {asio::buffer(head), asio::buffer(order.body)};
-  co_await asio::async_write(*wire, bytes, kAwait);
-  std::string().swap(order.body);
-  order.body_room.reset();
-  beast::flat_buffer buffer;
-  Parser parser;
-  parser.header_limit(kHeadBytesMax);
-  parser.body_limit(std::numeric_limits<uint64_t>::max());
-  const auto [error, count] =
-      co_await beast::http::async_read_header(*wire, buffer, parser, kAwait);
-  if (error) {
-    fleet.ended(request, std::nullopt, false);
-    if (flow->is_wanted()) {
-      fleet.add_reply(decision.node, 0);
-      flow->refuse({.status = 502,
-                    .type = "unavailable_error",
-                    .code = "node_lost",
-                    .message = "the node ended before it replied; it may have begun the answer"});
-    }
+                                                const client::ServerUrl& url,
+                                                SentRequest& request) {
+  const Closing closing(wire.get());
+  std::string head = head_text(order, url);
+  asio::co_spawn(io,
+                 write_all(wire, std::move(head), std::exchange(order.body, {}),
+                           std::exchange(order.body_room, nullptr)),
+                 asio::detached);
+  beast::flat_buffer buffer(kUnreadBytesMax);
+  std::optional<Parser> parser;
+  const std::string why =
+      co_await read_reply_head(*wire, buffer, parser, std::numeric_limits<uint64_t>::max());
+  if (!why.empty()) {
+    request.end(std::nullopt, false);
+    if (flow->is_wanted()) fleet.add_reply(decision.node, 0);
+    flow->lose(lost(why));
     co_return;
   }
-  const int status = int(parser.get().result_int());
-  http::ReplyHead reply = head_of(parser.get().base(), status);
+  const int status = int(parser->get().result_int());
+  http::ReplyHead reply = head_of(parser->get().base(), status);
   reply.headers.push_back({"x-cairn-route", route_text(decision, url)});
-  const auto length = parser.content_length();
-  const bool has_body = !parser.is_done();
+  const auto length = parser->content_length();
+  const bool has_body = !parser->is_done();
   reply.is_stream = has_body && (!length || *length > kWholeBytesMax);
-  const bool is_stream = reply.is_stream;
   flow->change([&] { flow->head = std::move(reply); });
   ReplyReader reader;
-  const bool is_whole = co_await pass_body(flow, *wire, parser, buffer, reader, request);
+  const bool is_whole = co_await pass_body(flow, *wire, *parser, buffer, reader, request);
   const bool is_wanted = flow->is_wanted();
   if (is_wanted || is_whole) fleet.add_reply(decision.node, is_whole ? status : 0);
   // An answer that was given up has read its prompt.
   const bool was_read = status == 200 && (is_whole || !reader.begin().empty());
-  fleet.ended(request, reader.figures(), was_read);
+  request.end(reader.figures(), was_read);
   if (is_whole && status == 200 && order.makes_owned) {
     if (std::string name = first_id(reader.begin()); !name.empty()) fleet.own(name, decision.node);
   }
   if (is_whole) {
-    flow->end(http::Reply::State::ended);
-  } else if (is_stream) {
-    flow->end(http::Reply::State::broken);
+    flow->end();
   } else {
-    flow->refuse({.status = 502,
-                  .type = "unavailable_error",
-                  .code = "node_lost",
-                  .message = "the node ended within its reply"});
+    flow->lose(lost("the node ended within its reply"));
   }
 }
 
 asio::awaitable<bool> NodeLink::State::pass_body(const std::shared_ptr<Flow>& flow, Wire& wire,
                                                  Parser& parser, beast::flat_buffer& buffer,
-                                                 ReplyReader& reader, uint64_t request) {
+                                                 ReplyReader& reader, SentRequest& request) {
   std::string piece(kPieceBytes, '\0');
   const auto room = std::make_shared<asio::steady_timer>(io);
   flow->room = room;
@@ -394,7 +475,7 @@ asio::awaitable<bool> NodeLink::State::pass_body(const std::shared_ptr<Flow>& fl
     if (error && error != beast::http::error::need_buffer) co_return false;
     const std::string_view bytes(piece.data(), piece.size() - parser.get().body().size);
     if (bytes.empty()) continue;
-    fleet.begun(request);
+    request.begin();
     reader.add(bytes);
     flow->change([&] { flow->ready += bytes; });
     while (is_stream && flow->ready_bytes() > kAheadBytesMax) {
@@ -425,6 +506,7 @@ asio::awaitable<void> NodeLink::State::look_after() {
 
 asio::awaitable<void> NodeLink::State::check(Fleet::Node node) {
   const auto health = co_await fetch(node.url, "/health");
+  if (health.first == kNotAsked) co_return;
   fleet.checked(node.number, health.first == 200);
   int& pause = without_metrics[node.number];
   if (health.first != 200 || pause-- > 0) co_return;
@@ -435,29 +517,31 @@ asio::awaitable<void> NodeLink::State::check(Fleet::Node node) {
     fleet.told(node.number, 0, 0);
     co_return;
   }
-  fleet.told(node.number, gauge(text, "cairn_num_requests_waiting{"),
-             gauge(text, "cairn_num_requests_running{"));
+  fleet.told(node.number, gauge_sum(text, "cairn_num_requests_waiting"),
+             gauge_sum(text, "cairn_num_requests_running"));
 }
 
 asio::awaitable<std::pair<int, std::string>> NodeLink::State::fetch(const client::ServerUrl& url,
                                                                     std::string_view path) {
   std::pair<int, std::string> reply;
   const auto wire = std::make_shared<Wire>(&io);
-  const std::string why = co_await wire->open(url, options.trust.get(), options.connect_seconds);
+  const std::string why =
+      co_await wire->open(url, options.trust.get(), &names, options.connect_seconds);
+  if (wire->lacks_means()) reply.first = kNotAsked;
   if (!why.empty()) co_return reply;
   wire->arm(options.connect_seconds);
   Order order{.method = "GET", .target = std::string(path)};
   if (!options.key.empty()) order.headers.push_back({"authorization", "Bearer " + options.key});
   const std::string head = head_text(order, url);
   co_await asio::async_write(*wire, asio::buffer(head), kAwait);
-  beast::flat_buffer buffer;
-  beast::http::response_parser<beast::http::string_body> parser;
-  parser.header_limit(kHeadBytesMax);
-  parser.body_limit(kCheckBytesMax);
-  const auto [error, count] = co_await beast::http::async_read(*wire, buffer, parser, kAwait);
+  beast::flat_buffer buffer(kUnreadBytesMax);
+  std::optional<beast::http::response_parser<beast::http::string_body>> parser;
+  const std::string refusal = co_await read_reply_head(*wire, buffer, parser, kCheckBytesMax);
+  if (!refusal.empty()) co_return reply;
+  const auto [error, count] = co_await beast::http::async_read(*wire, buffer, *parser, kAwait);
   if (error) co_return reply;
-  reply.first = int(parser.get().result_int());
-  reply.second = std::move(parser.get().body());
+  reply.first = int(parser->get().result_int());
+  reply.second = std::move(parser->get().body());
   co_return reply;
 }
 

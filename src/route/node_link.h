@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "route/fleet.h"
+#include "route/name_lookup.h"
 #include "route/prompt_keys.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
@@ -21,9 +22,10 @@ namespace cairn::route {
 struct LinkOptions {
   std::shared_ptr<const tls::ServerTrust> trust;  // Null where no node is under TLS.
   std::string key;                                // That nodes' metrics are asked with.
-  double connect_seconds = 2;
-  double check_seconds = 1;                     // Between checks, and for each.
+  double connect_seconds = 2;                   // From the name to the handshake; and for a check.
+  double check_seconds = 1;                     // Between checks.
   size_t bodies_bytes_max = size_t(256) << 20;  // That are on their way.
+  NameLookup::Ask find_addresses = {};          // In place of the system's.
 };
 
 // A request as it is sent.

@@ -58,13 +58,17 @@ Policy::Policy(PolicyOptions options)
       table_(std::min(options.entry_count, entries_max(options))),
       chance_(options.seed, 0, 0) {}
 
+bool Policy::has_room_for(const std::string& name) const {
+  return node_count() < kNodesMax || numbers_.contains(name);
+}
+
 int32_t Policy::add_node(const std::string& name) {
-  for (Node& node : nodes_) {
-    if (node.name != name) continue;
-    node.is_draining = false;
-    return int32_t(&node - nodes_.data());
+  CHECK(has_room_for(name));
+  const auto [place, is_new] = numbers_.try_emplace(name, node_count());
+  if (!is_new) {
+    nodes_[size_t(place->second)].is_draining = false;
+    return place->second;
   }
-  CHECK(nodes_.size() < PrefixTable::kNobody);
   nodes_.push_back({.name = name, .name_hash = digest(std::as_bytes(std::span(name)))});
   give_table_room();
   return int32_t(nodes_.size() - 1);
@@ -166,9 +170,9 @@ std::vector<Policy::Place> Policy::places(uint64_t key, std::span<const int32_t>
 
 // By weight the first one that has no more than its share.
 int32_t Policy::hashed(std::span<const Place> places) const {
-  int32_t all = 1;
+  int64_t all = 1;  // A node may say that it has a million.
   for (const Place& place : places) all += load_of(nodes_[size_t(place.node)]);
-  const double most = std::ceil(kShare * all / double(places.size()));
+  const double most = std::ceil(kShare * double(all) / double(places.size()));
   const Place* best = nullptr;
   for (const Place& place : places) {
     const bool has_room = load_of(nodes_[size_t(place.node)]) < most;
@@ -181,6 +185,7 @@ Decision Policy::choose(const PromptKeys& keys, double now, std::span<const int3
   Decision best{.prompt_bytes = keys.bytes()};
   const auto owner = keys.owned.empty() ? owners_.end() : owners_.find(keys.owned);
   if (owner != owners_.end() && is_chosen_from(owner->second.node) && avoid.empty()) {
+    own(keys.owned, owner->second.node);  // What is asked for is kept.
     best.node = owner->second.node;
     best.why = Why::owner;
     best.cost_ms = best.queue_ms = queue_ms(nodes_[size_t(best.node)], now);

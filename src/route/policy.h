@@ -58,9 +58,13 @@ class Policy {
  public:
   explicit Policy(PolicyOptions options = {});
 
+  // Of all that were ever added.
+  static constexpr int32_t kNodesMax = PrefixTable::kNobody;
+
   // Its number, which it keeps. One of the same name is the same node, which is back.
-  // REQUIRES: fewer than 65,535.
+  // REQUIRES: has_room_for(name).
   int32_t add_node(const std::string& name);
+  bool has_room_for(const std::string& name) const;
   // What has been sent to it goes on; nothing new is.
   void drain_node(int32_t node);
   void set_up(int32_t node, bool is_up);
@@ -87,7 +91,13 @@ class Policy {
     int32_t outstanding;
     double queue_ms, ms_per_kib, trust;
   };
+  // Looks at all nodes.
   NodeView view(int32_t node, double now) const;
+  // What costs nothing to know of it.
+  std::string_view name(int32_t node) const { return nodes_[size_t(node)].name; }
+  bool is_up(int32_t node) const { return nodes_[size_t(node)].is_up; }
+  bool is_draining(int32_t node) const { return nodes_[size_t(node)].is_draining; }
+  int32_t outstanding(int32_t node) const { return nodes_[size_t(node)].own_count(); }
   int32_t node_count() const { return int32_t(nodes_.size()); }
   const PrefixTable& table() const { return table_; }
   int32_t outstanding_count() const { return int32_t(requests_.size()); }
@@ -147,6 +157,7 @@ class Policy {
   PrefixTable table_;
   RandomStream chance_;
   std::vector<Node> nodes_;
+  std::unordered_map<std::string, int32_t> numbers_;  // Of the nodes, by their names.
   std::unordered_map<uint64_t, Request> requests_;
   uint64_t next_request_ = 1;
   struct Owner {

@@ -43,6 +43,7 @@ class Chain {
       piece.remove_prefix(block.size());
       key_ = key_of(key_, block);
       end_ += block.size();
+      if (prefixes_.size() == kPrefixesMax) prefixes_.pop_back();
       prefixes_.push_back({key_, end_});
     } while (!piece.empty());
     // "ab" and "c" are no "a" and "bc".

@@ -28,6 +28,9 @@ struct PromptKeys {
 
 // Bytes of a message after which its prefix has a key of its own.
 constexpr size_t kBlockBytes = 1024;
+// A prompt of more messages and blocks has keys for so many but one of them, and one for all of it:
+// as many as a node has room for in the table. One request cannot take up all of it.
+constexpr size_t kPrefixesMax = 8192;
 
 // A body that is no JSON is a prompt without prefixes.
 PromptKeys prompt_keys(const serve::http::RequestHead& head, std::string_view body);

@@ -14,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "client/http_client.h"
+#include "route/name_lookup.h"
 #include "tls/server_trust.h"
 
 namespace cairn::route {
@@ -40,14 +42,14 @@ class Wire : public std::enable_shared_from_this<Wire> {
   using Endpoint = boost::asio::generic::stream_protocol::endpoint;
   using executor_type = Socket::executor_type;
 
-  explicit Wire(boost::asio::io_context* io) : io_(*io), socket_(*io), deadline_(*io) {}
+  explicit Wire(boost::asio::io_context* io) : io_(*io), socket_(*io), deadline_(*io), bell_(*io) {}
 
   // Why there is none; empty: there is one. Nothing has been sent then.
   boost::asio::awaitable<std::string> open(client::ServerUrl url, const tls::ServerTrust* trust,
-                                           double seconds) {
+                                           NameLookup* names, double seconds) {
     arm(seconds);
     boost::system::error_code error = boost::asio::error::host_not_found;
-    const std::vector<Endpoint> endpoints = co_await endpoints_of(url);
+    const std::vector<Endpoint> endpoints = co_await endpoints_of(url, *names);
     for (const Endpoint& endpoint : endpoints) {
       if (is_closed_) break;
       boost::system::error_code ignored;
@@ -55,13 +57,17 @@ class Wire : public std::enable_shared_from_this<Wire> {
       std::tie(error) = co_await socket_.async_connect(endpoint, kAwait);
       if (!error) break;
     }
+    lacks_means_ = is_of_this_machine(error);
     std::string why = error ? error.message() : std::string();
     if (why.empty() && !url.host.empty()) watch_peer();
     if (why.empty() && url.is_secure) why = co_await begin_tls(url, trust);
     if (is_closed_) co_return "it took too long";
-    deadline_.cancel();
+    // The time may be over already and not yet noticed: from now on it counts no more.
+    deadline_.expires_at(std::chrono::steady_clock::time_point::max());
     co_return why;
   }
+  // open() failed since this machine has no room for another connection, whatever the node does.
+  bool lacks_means() const { return lacks_means_; }
   // It is closed after so long.
   void arm(double seconds) {
     deadline_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -75,6 +81,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
   }
   void close() {
     is_closed_ = true;
+    bell_.cancel();
     boost::system::error_code ignored;
     socket_.close(ignored);
   }
@@ -107,7 +114,13 @@ class Wire : public std::enable_shared_from_this<Wire> {
   }
 
  private:
-  boost::asio::awaitable<std::vector<Endpoint>> endpoints_of(const client::ServerUrl& url) {
+  static bool is_of_this_machine(const boost::system::error_code& error) {
+    return error == boost::asio::error::no_descriptors ||
+           error == boost::asio::error::no_buffer_space || error == boost::asio::error::no_memory ||
+           error == boost::system::errc::too_many_files_open_in_system;
+  }
+  boost::asio::awaitable<std::vector<Endpoint>> endpoints_of(const client::ServerUrl& url,
+                                                             NameLookup& names) {
     using boost::asio::ip::tcp;
     std::vector<Endpoint> endpoints;
     boost::system::error_code error;
@@ -122,9 +135,23 @@ class Wire : public std::enable_shared_from_this<Wire> {
       endpoints.emplace_back(tcp::endpoint(address, uint16_t(std::atoi(url.port.c_str()))));
       co_return endpoints;
     }
-    tcp::resolver resolver(io_);
-    auto [failure, places] = co_await resolver.async_resolve(url.host, url.port, kAwait);
-    for (const auto& place : places) endpoints.emplace_back(place.endpoint());
+    const auto take = [weak = weak_from_this(), io = &io_](const NameLookup::Addresses& found) {
+      boost::asio::post(*io, [weak, found] {
+        const std::shared_ptr<Wire> self = weak.lock();
+        if (self == nullptr) return;
+        self->addresses_ = found;
+        self->bell_.cancel();
+      });
+    };
+    const std::shared_ptr<const void> question = names.find(url.host, url.port, take);
+    while (!addresses_ && !is_closed_) {
+      bell_.expires_at(std::chrono::steady_clock::time_point::max());
+      co_await bell_.async_wait(kAwait);
+    }
+    if (!addresses_) co_return endpoints;
+    for (const NameLookup::Address& one : *addresses_) {
+      endpoints.emplace_back(&one.bytes, size_t(one.size));
+    }
     co_return endpoints;
   }
   boost::asio::awaitable<std::string> begin_tls(const client::ServerUrl& url,
@@ -155,7 +182,9 @@ class Wire : public std::enable_shared_from_this<Wire> {
   Socket socket_;
   std::optional<boost::asio::ssl::stream<Socket&>> tls_;
   boost::asio::steady_timer deadline_;
-  bool is_closed_ = false;
+  boost::asio::steady_timer bell_;  // Rings when a name is answered, or nobody waits for it.
+  std::optional<NameLookup::Addresses> addresses_;
+  bool is_closed_ = false, lacks_means_ = false;
 };
 
 }  // namespace cairn::route

@@ -30,7 +30,9 @@ Error refusal(const Reply& reply) {
 void ReplyReader::begin(size_t bytes_max, size_t items_max) {
   stage_ = Stage::line;
   bytes_max_ = bytes_max;
-  items_max_ = items_max;
+  has_lists_ = items_max > 0;
+  items_left_ = items_max;
+  list_bytes_left_ = kListBytesMax;
   lists_.clear();
   line_.clear();
   reply_ = {};
@@ -70,10 +72,12 @@ Status ReplyReader::take_line() {
   const std::string_view rest = text.substr(1);
   switch (text.front()) {
     case '+':
+      CAIRN_TRY(take_room(lists_.empty() ? 0 : rest.size()));
       reply_.kind = Reply::Kind::text;
       reply_.text = rest;
       break;
     case '-':
+      CAIRN_TRY(take_room(lists_.empty() ? 0 : rest.size()));
       reply_.kind = Reply::Kind::error;
       reply_.text = rest;
       break;
@@ -110,18 +114,35 @@ void ReplyReader::end_one() {
 Status ReplyReader::take_count(std::string_view digits) {
   int64_t count = 0;
   if (!read_number(digits, count) || count < -1) return refused("a count");
-  if (count > int64_t(items_max_) || items_max_ == 0 || lists_.size() == kDepthMax) {
+  const size_t depth_max = has_lists_ ? kDepthMax : 0;
+  if (count > int64_t(items_left_) || lists_.size() >= depth_max) {
     return fail(ErrorCode::invalid_data,
                 "tier: expected lists of at most {} items in a reply, {} deep, found {}",
-                items_max_, items_max_ == 0 ? 0 : kDepthMax, count);
+                items_left_, depth_max, count);
   }
   if (count >= 0) reply_.kind = Reply::Kind::list;
   if (count > 0) {
-    items_max_ -= size_t(count);
+    items_left_ -= size_t(count);
     lists_.push_back({.reply = std::exchange(reply_, {}), .left = size_t(count)});
   } else {
     end_one();
   }
+  return Ok{};
+}
+
+// Of what is kept, but of a text that is all of a reply: those have a limit of their own.
+Status ReplyReader::take_room(uint64_t bytes) {
+  if (bytes > bytes_max_) {
+    return fail(ErrorCode::invalid_data, "tier: expected at most {} bytes in a reply, found {}",
+                bytes_max_, bytes);
+  }
+  if (lists_.empty()) return Ok{};
+  if (bytes > list_bytes_left_) {
+    return fail(ErrorCode::invalid_data,
+                "tier: expected at most {} bytes in the lists of a reply, found more",
+                kListBytesMax);
+  }
+  list_bytes_left_ -= size_t(bytes);
   return Ok{};
 }
 
@@ -133,10 +154,7 @@ Status ReplyReader::take_length(std::string_view digits) {
     end_one();
     return Ok{};
   }
-  if (uint64_t(length) > bytes_max_) {
-    return fail(ErrorCode::invalid_data, "tier: expected at most {} bytes in a reply, found {}",
-                bytes_max_, length);
-  }
+  CAIRN_TRY(take_room(uint64_t(length)));
   reply_.kind = Reply::Kind::bytes;
   length_ = size_t(length);
   constexpr size_t kAtOnce = size_t(4) << 20;

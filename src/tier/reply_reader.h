@@ -42,9 +42,11 @@ class ReplyReader {
   // Of the line of a text, an error, a number or a length.
   static constexpr size_t kLineBytesMax = 4096;
   static constexpr size_t kDepthMax = 4;  // Of lists in lists.
+  // Of all bytes, texts and errors in the lists of a reply together.
+  static constexpr size_t kListBytesMax = size_t(16) << 20;
 
-  // Begins another reply. Bytes may be so many at most, also each in a list, and the items of all
-  // its lists together so many; zero: a list is refused.
+  // Begins another reply. Bytes may be so many at most, in a list each text and error too, and the
+  // items of all its lists together so many; zero: a list is refused.
   void begin(size_t bytes_max, size_t items_max = 0);
   // Takes as many of the bytes as belong to this reply; how many. Errors: invalid_data; then
   // nothing that follows can be understood. REQUIRES: !has_ended().
@@ -58,6 +60,7 @@ class ReplyReader {
   Status take_line();
   Status take_length(std::string_view digits);
   Status take_count(std::string_view digits);
+  Status take_room(uint64_t bytes);
   void end_one();
 
   // A list of which items are still to come.
@@ -67,7 +70,9 @@ class ReplyReader {
   };
 
   Stage stage_ = Stage::ended;
-  size_t bytes_max_ = 0, items_max_ = 0, length_ = 0;
+  bool has_lists_ = false;  // They are wanted.
+  size_t bytes_max_ = 0, length_ = 0;
+  size_t items_left_ = 0, list_bytes_left_ = 0;
   std::string line_;  // Up to its end, and that of a payload.
   Reply reply_;
   std::vector<OpenList> lists_;  // Each in the one before it.

@@ -45,6 +45,51 @@ TEST(Nodes, ErrorsNameTheLine) {
   }
 }
 
+TEST(Nodes, ThatCannotBeAreRefused) {
+  for (const std::string text :
+       {"http://a:0", "http://a:65536", "http://a:99999", "unix:/run/a\rb", "http://a\tb"}) {
+    const auto nodes = parse_nodes("list", text);
+    ASSERT_FALSE(nodes) << text;
+    EXPECT_NE(nodes.error().message.find("list:1: expected http://HOST:PORT"), std::string::npos)
+        << nodes.error().message;
+  }
+  EXPECT_EQ(listed("http://a:65535")[0].url.port, "65535");
+}
+
+TEST(Nodes, HaveALimit) {
+  std::string text;
+  for (size_t number = 0; number < kListedNodesMax; ++number) text += std::to_string(number) + "\n";
+  EXPECT_EQ(listed(text).size(), kListedNodesMax);
+  const auto nodes = parse_nodes("list", text + "another");
+  ASSERT_FALSE(nodes);
+  EXPECT_EQ(nodes.error().message, "list:4097: expected at most 4096 nodes, found more");
+}
+
+// Lists that are read again and again name more nodes than a router can tell apart.
+TEST(Fleet, MoreNodesThanItHasNumbersForAreLeftOut) {
+  Fleet fleet({.entry_count = 1024, .table_bytes_max = 1 << 16});
+  size_t number = 0;
+  while (number < size_t(Policy::kNodesMax) + 5) {
+    std::string text = "kept\n";
+    for (size_t count = 0; count < kListedNodesMax - 1; ++count) {
+      text += "host" + std::to_string(number++) + "\n";
+    }
+    fleet.set_nodes(listed(text));
+  }
+  EXPECT_EQ(name_of(fleet.url_of(0)), "kept:80");
+  EXPECT_LT(fleet.node_count(), int32_t(kListedNodesMax));
+  fleet.set_nodes(listed("new\nkept"));
+  EXPECT_EQ(chosen(fleet), (std::set<int32_t>{0}));
+}
+
+TEST(Fleet, NamesInMetricsAreQuoted) {
+  Fleet fleet;
+  fleet.set_nodes(listed("unix:/run/a\"b\\c.sock"));
+  EXPECT_NE(fleet.metrics().find(R"(cairn_route_node_up{node="unix:/run/a\"b\\c.sock"} 1)"),
+            std::string::npos)
+      << fleet.metrics();
+}
+
 TEST(Fleet, NodesComeAndGo) {
   Fleet fleet;
   fleet.set_nodes(listed("a\nb\nc"));

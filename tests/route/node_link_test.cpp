@@ -2,12 +2,16 @@
 // gives up ends, and what no node takes is refused.
 #include "route/node_link.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -277,6 +281,97 @@ TEST(NodeLink, TheNextNodeIsAskedWhereNobodyListens) {
   EXPECT_EQ(all_of(*reply).first, State::ended);
   EXPECT_EQ(reply->head()->status, 503);
   EXPECT_TRUE(has_header(*reply, "retry-after"));
+}
+
+// What no system answers for: held until it is let go.
+struct HeldNames {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_held = true;
+  int asked_count = 0;
+
+  void let_go() {
+    const std::lock_guard lock(mutex);
+    is_held = false;
+    changed.notify_all();
+  }
+};
+
+// Who asks for a name that nobody answers gets the next node, and a node with another name is not
+// held up; what is given up meanwhile ends.
+TEST(NodeLink, ANameThatNobodyAnswersIsANodeThatDoesNot) {
+  FakeNode node;
+  const auto held = std::make_shared<HeldNames>();
+  const std::string port = node.url().substr(node.url().rfind(':'));
+  const auto ask = [held](const std::string& host, const std::string& number) {
+    std::unique_lock lock(held->mutex);
+    ++held->asked_count;
+    if (host == "held.example") held->changed.wait(lock, [&] { return !held->is_held; });
+    NameLookup::Addresses addresses(1);
+    sockaddr_in place = {};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    place.sin_port = htons(uint16_t(std::stoi(number)));
+    std::memcpy(&addresses[0].bytes, &place, sizeof(place));
+    addresses[0].size = sizeof(place);
+    return addresses;
+  };
+  {
+    Fleet fleet;
+    fleet.set_nodes(parse_nodes("list", "held.example" + port + "\nother.example" + port).value());
+    NodeLink link(&fleet, {.connect_seconds = 4, .check_seconds = 3600, .find_addresses = ask});
+    for (uint64_t count = 0; count < 8; ++count) {
+      const auto reply =
+          link.send({.method = "GET", .target = "/x", .keys = {.affinity = weight_of(count, 5)}});
+      EXPECT_EQ(all_of(*reply).second, "whole /x");
+    }
+    EXPECT_TRUE(wait_until([&] { return fleet.up_count() == 1; }));
+    EXPECT_EQ(fleet.own_count(0), 0);
+  }
+  {
+    Fleet fleet;
+    fleet.set_nodes(parse_nodes("list", "held.example" + port).value());
+    NodeLink link(&fleet, {.connect_seconds = 1e6, .find_addresses = ask});
+    { const auto given_up = sent(link, "/x"); }
+    EXPECT_TRUE(wait_until([&] { return fleet.own_count(0) == 0; }));
+    held->let_go();
+    EXPECT_EQ(all_of(*sent(link, "/x")).second, "whole /x");
+  }
+}
+
+// While it is there, this process gets no descriptor that it does not have.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+// Nodes are not to blame for it, and are asked as soon as there is room again.
+TEST(NodeLink, ARouterThatHasNoRoomSaysSo) {
+  FakeNode node;
+  Fleet fleet;
+  fleet.set_nodes(parse_nodes("list", node.url()).value());
+  NodeLink link(&fleet, {.check_seconds = 3600});
+  EXPECT_EQ(all_of(*sent(link, "/x")).second, "whole /x");
+  for (int count = 0; count < 3; ++count) {
+    const NoDescriptors none;
+    const auto reply = sent(link, "/x");
+    EXPECT_EQ(all_of(*reply).first, State::ended);
+    EXPECT_EQ(reply->head()->status, 503);
+    EXPECT_EQ(fleet.up_count(), 1);
+    EXPECT_EQ(fleet.own_count(0), 0);
+  }
+  EXPECT_EQ(all_of(*sent(link, "/x")).second, "whole /x");
 }
 
 TEST(NodeLink, BodiesOnTheirWayHaveALimit) {

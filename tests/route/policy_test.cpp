@@ -229,6 +229,45 @@ TEST(Policy, OwnersAreAsked) {
   EXPECT_NE(policy.choose(named, 0).why, Why::owner);
 }
 
+// A session that is used is not older than replies that nobody asks for again.
+TEST(Policy, OwnersAreKeptWhileTheyAreAskedFor) {
+  Policy policy = with_nodes(6);
+  PromptKeys named = prompt(1, 3);
+  named.owned = "mine";
+  policy.own("mine", 4);
+  for (int count = 0; count < 140'000; ++count) {
+    policy.own(std::to_string(count), 1);
+    if (count % 10'000 != 0) continue;
+    EXPECT_EQ(policy.choose(named, 0).why, Why::owner) << count;
+  }
+  EXPECT_EQ(policy.choose(named, 0).node, 4);
+  named.owned = "0";
+  EXPECT_NE(policy.choose(named, 0).why, Why::owner);
+}
+
+// As many as nodes may say, on more of them than a number of 32 bits can count.
+TEST(Policy, SharesAreOfAnyNumberOfRequests) {
+  constexpr int32_t kNodes = 1500, kMost = 1'000'000;
+  Policy policy = with_nodes(kNodes);
+  const PromptKeys keys = prompt(1, 0);
+  const int32_t home = policy.choose(keys, 0).node;
+  for (int32_t node = 0; node < kNodes; ++node) tell(policy, node, kMost, kMost / 2);
+  EXPECT_EQ(policy.choose(keys, 0).node, home);
+  tell(policy, home, kMost, kMost);  // More than its share.
+  EXPECT_NE(policy.choose(keys, 0).node, home);
+}
+
+TEST(Policy, NodesHaveALimit) {
+  Policy policy({.entry_count = 1024, .table_bytes_max = 1 << 16});
+  for (int32_t node = 0; node < Policy::kNodesMax; ++node) {
+    ASSERT_TRUE(policy.has_room_for(std::to_string(node)));
+    ASSERT_EQ(policy.add_node(std::to_string(node)), node);
+  }
+  EXPECT_FALSE(policy.has_room_for("more"));
+  EXPECT_TRUE(policy.has_room_for("7"));
+  EXPECT_EQ(policy.add_node("7"), 7);
+}
+
 TEST(Policy, DrainedNodesGetNothingNew) {
   Policy policy = with_nodes(2);
   const PromptKeys keys = prompt(1, 4);

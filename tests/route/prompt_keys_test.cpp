@@ -67,6 +67,27 @@ TEST(PromptKeys, ATurnBeginsWithTheKeysOfTheTurnBefore) {
   EXPECT_NE(before.affinity, keys_of(chat({"b", "b", "c"})).affinity);
 }
 
+// However many messages and blocks there are; what it costs to read is that of all of them.
+TEST(PromptKeys, AreNoMoreThanANodeHasRoomFor) {
+  json many = json::object(), more;
+  for (size_t count = 0; count < 2 * kPrefixesMax; ++count) many["messages"].push_back(0);
+  const PromptKeys keys = keys_of(many);
+  ASSERT_EQ(keys.prefixes.size(), kPrefixesMax);
+  EXPECT_EQ(keys.bytes(), 2 * kPrefixesMax);
+  EXPECT_EQ(keys.prefixes[kPrefixesMax - 2].end, kPrefixesMax - 1);
+  // The turn after it has all but the last of them, and another last one.
+  more = many;
+  more["messages"].push_back(1);
+  const PromptKeys next = keys_of(more);
+  ASSERT_EQ(next.prefixes.size(), kPrefixesMax);
+  EXPECT_EQ(next.prefixes[kPrefixesMax - 2].key, keys.prefixes[kPrefixesMax - 2].key);
+  EXPECT_NE(next.prefixes.back().key, keys.prefixes.back().key);
+  EXPECT_EQ(next.affinity, keys.affinity);
+  const PromptKeys text = keys_of({{"prompt", std::string(kPrefixesMax * kBlockBytes + 1, 'x')}});
+  ASSERT_EQ(text.prefixes.size(), kPrefixesMax);
+  EXPECT_EQ(text.bytes(), kPrefixesMax * kBlockBytes + 1);
+}
+
 TEST(PromptKeys, NothingInCommonWithOthers) {
   const PromptKeys keys = keys_of(chat({"a", "b", "c"}));
   EXPECT_FALSE(have_common(keys, keys_of(chat({"a", "b", "c"}, {{"model", "other"}}))));

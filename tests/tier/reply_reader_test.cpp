@@ -92,11 +92,50 @@ TEST(ReplyReader, ListsHaveLimits) {
   EXPECT_TRUE(bool(read("*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", 1, 4)));
   for (const std::string& text :
        {std::string("*5\r\n"), std::string("*2\r\n*3\r\n"), std::string("*x\r\n"),
-        std::string("*-2\r\n"), std::string("*1\r\n$101\r\n"),
+        std::string("*-2\r\n"), std::string("*9223372036854775807\r\n"),
+        std::string("*99999999999999999999\r\n"), std::string("*1\r\n$101\r\n"),
         std::string("*1\r\n*1\r\n*1\r\n*1\r\n*0\r\n")}) {
     Result<Reply> reply = read(text, 1, 4);
     ASSERT_FALSE(bool(reply)) << text;
     EXPECT_EQ(reply.error().code, ErrorCode::invalid_data) << text;
+  }
+}
+
+// As many items as were asked for: an empty list among them is none more.
+TEST(ReplyReader, TheLastItemMayBeAnEmptyList) {
+  Result<Reply> reply = read("*2\r\n*1\r\n:1\r\n*0\r\n", 1, 3);
+  ASSERT_TRUE(bool(reply)) << reply.error().message;
+  EXPECT_EQ(reply->items.size(), 2u);
+  EXPECT_EQ(reply->items[1], list_reply({}));
+}
+
+// Lists are kept whole, and so what is in them has a limit: of each item, and of all together.
+TEST(ReplyReader, ListsHaveALimitOfBytes) {
+  const std::string fits(100, 'x'), more(101, 'x');
+  for (const std::string kind : {"+", "-"}) {
+    EXPECT_TRUE(bool(read("*1\r\n" + kind + fits + "\r\n", 7, 4)));
+    EXPECT_TRUE(bool(read(kind + more + "\r\n", 7, 4)));  // No item of a list.
+    const Result<Reply> reply = read("*1\r\n" + kind + more + "\r\n", 7, 4);
+    ASSERT_FALSE(bool(reply));
+    EXPECT_EQ(reply.error().code, ErrorCode::invalid_data);
+    EXPECT_EQ(reply.error().message, "tier: expected at most 100 bytes in a reply, found 101");
+  }
+  constexpr size_t kItemBytes = size_t(1) << 20;
+  constexpr size_t kItems = ReplyReader::kListBytesMax / kItemBytes;
+  const std::string head = "$" + std::to_string(kItemBytes) + "\r\n";
+  for (const bool is_nested : {false, true}) {
+    ReplyReader reader;
+    reader.begin(kItemBytes, 100);
+    const auto take = [&](const std::string& text) { return reader.take(bytes_of(text)); };
+    ASSERT_TRUE(bool(take("*" + std::to_string(kItems + 1) + "\r\n")));
+    for (size_t count = 0; count < kItems; ++count) {
+      const std::string list = is_nested ? "*1\r\n" : "";
+      ASSERT_TRUE(bool(take(list + head + std::string(kItemBytes, 'x') + "\r\n"))) << count;
+    }
+    const Result<size_t> last = take("+x\r\n");
+    ASSERT_FALSE(bool(last));
+    EXPECT_EQ(last.error().message,
+              "tier: expected at most 16777216 bytes in the lists of a reply, found more");
   }
 }
 
