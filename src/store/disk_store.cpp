@@ -30,6 +30,11 @@ bool is_damage(const Error& error) {
   return error.code == ErrorCode::invalid_data;
 }
 
+// Else there is one, which cannot be opened now.
+bool is_no_record(const Error& error) {
+  return error.code == ErrorCode::not_found || is_damage(error);
+}
+
 }  // namespace
 
 DiskStore::DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options)
@@ -123,7 +128,10 @@ Status DiskStore::scan() {
   for (const IndexEntry& entry : entries) link_count += entry.links.size();
   index.reserve(entries.size(), link_count);
   for (IndexEntry& entry : entries) index.add(std::move(entry));
-  if (Result<std::set<Sha256Digest>> saved = saved_manifests(); saved) index.set_saved(*saved);
+  if (Result<std::set<Sha256Digest>> saved = saved_manifests(); saved) {
+    saved_ = std::move(saved).value();
+    index.set_saved(saved_);
+  }
   const std::lock_guard lock(mutex_);
   index_ = std::move(index);
   is_read_ = true;
@@ -143,24 +151,57 @@ Result<std::set<Sha256Digest>> DiskStore::saved_manifests() {
   return manifests;
 }
 
-// What other programs have written, used and saved since all was read, so that nothing goes which
-// they need. REQUIRES: the collection is locked. False where that cannot be known.
-bool DiskStore::learn_from_others() {
-  Result<std::vector<ListedRecord>> manifests = folder_->list(Place::manifests);
+// What names of sessions stand for by now. False where that cannot be known.
+bool DiskStore::learn_saved() {
+  if (!folder_->have_saved_changed(known_times_)) return true;
   Result<std::set<Sha256Digest>> saved = saved_manifests();
-  if (!manifests || !saved) return false;
+  if (!saved) {
+    known_times_.clear();
+    return false;
+  }
+  saved_ = std::move(saved).value();
+  const std::lock_guard lock(mutex_);
+  index_.set_saved(saved_);
+  return true;
+}
+
+// When others used what is known.
+bool DiskStore::learn_uses() {
+  Result<std::vector<ListedRecord>> manifests = folder_->list(Place::manifests);
+  if (!manifests) return false;
+  const std::lock_guard lock(mutex_);
   for (const ListedRecord& listed : *manifests) {
+    IndexEntry* const known = index_.find(listed.name);
+    if (known != nullptr) known->used_ns = std::max(known->used_ns, listed.used_ns);
+  }
+  return true;
+}
+
+// What other programs have written and saved since all was read, so that nothing goes which they
+// need; what they have used as well, where everything is listed again. REQUIRES: the collection is
+// locked. False where that cannot be known.
+bool DiskStore::learn_from_others(Extent extent) {
+  if (extent == Extent::everything) known_times_.clear();
+  Result<std::vector<Sha256Digest>> manifests =
+      folder_->list_changed(Place::manifests, known_times_);
+  if (!manifests || !learn_saved()) return false;
+  if (extent == Extent::everything && !learn_uses()) return false;
+  for (const Sha256Digest& name : *manifests) {
     {
       const std::lock_guard lock(mutex_);
-      if (IndexEntry* const known = index_.find(listed.name)) {
-        known->used_ns = std::max(known->used_ns, listed.used_ns);
-        continue;
-      }
+      if (index_.find(name) != nullptr) continue;
     }
-    Result<RecordFile> file = folder_->open_record(Place::manifests, listed.name);
-    if (!file) continue;
-    std::optional<IndexEntry> entry = scan_manifest(listed.name, *file);
-    if (!entry) continue;
+    Result<RecordFile> file = folder_->open_record(Place::manifests, name);
+    if (!file && is_no_record(file.error())) continue;
+    std::optional<IndexEntry> entry;
+    if (file) entry = scan_manifest(name, *file);
+    if (!entry) {
+      known_times_.erase(hex_of(name).substr(0, 2));
+      // Which records it needs is not known: none must go, unless the disk has lost it.
+      if (!file || saved_.contains(name)) return false;
+      continue;
+    }
+    entry->is_saved = saved_.contains(name);
     for (const Sha256Digest& record : entry->records) {
       const std::optional<uint64_t> bytes = folder_->size_of(Place::objects, record);
       const std::lock_guard lock(mutex_);
@@ -169,8 +210,6 @@ bool DiskStore::learn_from_others() {
     const std::lock_guard lock(mutex_);
     index_.add(std::move(*entry));
   }
-  const std::lock_guard lock(mutex_);
-  index_.set_saved(*saved);
   return true;
 }
 

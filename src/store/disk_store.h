@@ -156,7 +156,8 @@ class DiskStore : public RecordSource, public RecordPlace {
   Status make_room(uint64_t bytes);
   void evict_for(uint64_t bytes, uint64_t room);
   Result<std::set<Sha256Digest>> saved_manifests();
-  bool learn_from_others();
+  enum class Extent : uint8_t { changes, everything };
+  bool learn_saved(), learn_uses(), learn_from_others(Extent extent);
   void drop_covered(const Sha256Digest& name, const Chain& chain);
   Result<bool> save_name(const std::string& session, const Sha256Digest& name,
                          std::string_view note);
@@ -186,6 +187,8 @@ class DiskStore : public RecordSource, public RecordPlace {
   int64_t paused_until_ns_ = 0, pause_ns_ = 0;
   std::set<Sha256Digest> being_written_;   // Records whose manifest is not there yet.
   std::vector<Sha256Digest> new_records_;  // Those of them that were not there before.
+  std::set<Sha256Digest> saved_;           // Manifests that names of sessions stand for.
+  FolderTimes known_times_;                // Of what of these and of manifests is known.
   std::vector<std::pair<Place, Sha256Digest>> to_scrub_;  // The next one last.
   // That it cannot be counted: then nothing may be written. Set before is_read_.
   std::optional<Error> unread_;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "memory/common_prefix.h"
 #include "store/crc32c.h"
 #include "store/disk_store.h"
 
@@ -195,6 +196,7 @@ Result<Sha256Digest> DiskStore::adopt(std::span<const std::byte> record) {
   const std::lock_guard lock(mutex_);
   if (is_new) stats_.written_bytes += record.size();
   if (entry) {
+    entry->is_saved = saved_.contains(name);
     index_.add(std::move(*entry));
     being_written_.clear();
   } else {

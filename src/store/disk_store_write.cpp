@@ -60,7 +60,9 @@ Result<Sha256Digest> DiskStore::write_all(const Snapshot& snapshot, const Chain&
   if (folder_->is_read_only()) {
     return fail(ErrorCode::no_room, "{}: it can only be read", folder_->path());
   }
-  if (now_ns_() < paused_until_ns_) {
+  // A clock that was set back does not make the pause longer.
+  const int64_t left_ns = paused_until_ns_ - now_ns_();
+  if (left_ns > 0 && left_ns <= pause_ns_) {
     return fail(ErrorCode::no_room, "{}: not written to for a while, since the disk failed",
                 folder_->path());
   }
@@ -78,7 +80,7 @@ Result<Sha256Digest> DiskStore::write_all(const Snapshot& snapshot, const Chain&
 void DiskStore::drop_new_records() {
   if (new_records_.empty()) return;
   const Descriptor collection = folder_->lock_collection();
-  if (!collection || !learn_from_others()) return;
+  if (!collection || !learn_from_others(Extent::changes)) return;
   for (const Sha256Digest& name : new_records_) {
     {
       const std::lock_guard lock(mutex_);
@@ -185,9 +187,8 @@ Result<Sha256Digest> DiskStore::write_manifest(const Manifest& manifest, const C
   IndexEntry entry = entry_of(record.header, manifest, chain);
   const Sha256Digest name = entry.name;
   entry.used_ns = now_ns_();
+  entry.is_saved = saved_.contains(name);
   const std::lock_guard lock(mutex_);
-  const IndexEntry* const before = index_.find(name);
-  entry.is_saved = before != nullptr && before->is_saved;
   index_.add(std::move(entry));
   return name;
 }
@@ -205,7 +206,7 @@ void DiskStore::drop_covered(const Sha256Digest& name, const Chain& chain) {
   std::erase(covered, name);
   if (covered.empty()) return;
   const Descriptor lock = folder_->lock_collection();
-  if (!lock || !learn_from_others()) return;
+  if (!lock || !learn_from_others(Extent::changes)) return;
   {
     const std::lock_guard guard(mutex_);
     std::erase_if(covered, [&](const Sha256Digest& other) {
@@ -249,9 +250,9 @@ Result<bool> DiskStore::save_name(const std::string& session, const Sha256Digest
                         });
   if (!is_whole) return false;
   CAIRN_TRY(folder_->save_name(session, name, note));
-  CAIRN_TRY(const std::set<Sha256Digest> saved, saved_manifests());
+  CAIRN_TRY(saved_, saved_manifests());
   const std::lock_guard guard(mutex_);
-  index_.set_saved(saved);
+  index_.set_saved(saved_);
   return true;
 }
 
@@ -293,7 +294,7 @@ std::map<uint64_t, uint64_t> DiskStore::held_by_tenant(uint64_t more_bytes) cons
 // what the writing tenant has; of either the longest unused.
 void DiskStore::evict_for(uint64_t bytes, uint64_t room) {
   const Descriptor lock = folder_->lock_collection();
-  if (!lock || !learn_from_others()) return;
+  if (!lock || !learn_from_others(Extent::everything)) return;
   sweep_old_records(true);
   std::map<uint64_t, uint64_t> held = held_by_tenant(bytes);
   const std::vector<IndexEntry> oldest_first = entries();
@@ -366,7 +367,7 @@ void DiskStore::sweep_old_records(bool spares_foreign) {
 Status DiskStore::remove(const Sha256Digest& name) {
   wait_until_read();
   const Descriptor collection = folder_->lock_collection(kSavePatience);
-  if (!collection || !learn_from_others()) {
+  if (!collection || !learn_from_others(Extent::changes)) {
     return fail(ErrorCode::io, "{}: cannot be locked and read, so that nothing is removed",
                 folder_->path());
   }

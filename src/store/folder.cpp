@@ -8,14 +8,18 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string_view>
+#include <thread>
 
 namespace cairn::store {
 namespace {
 
 constexpr std::string_view kVersionText = "cairn-store 1\n";
 constexpr mode_t kFolderMode = 0700;
+// Who waits for another program's lock asks so often.
+constexpr std::chrono::milliseconds kTryAgain(5);
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 // "sessions" is a server's, which may make it first.
 constexpr std::array kKnownNames = {"VERSION", "lock",       "gc.lock", "objects", "manifests",
@@ -149,8 +153,10 @@ Status Folder::open_folders() {
   return Ok{};
 }
 
-// Whoever is alone sweeps what killed writers have left.
+// Whoever is alone sweeps what killed writers have left. Another program that does, at its start,
+// is waited for.
 Status Folder::lock() {
+  constexpr std::chrono::seconds kSweepPatience(2);
   const int flags = O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   int number = calls_->open_at(root_.number(), "lock", O_RDWR | flags, 0600);
   if (number < 0 && is_refusal(errno)) {
@@ -160,9 +166,16 @@ Status Folder::lock() {
   if (number < 0) return fail(ErrorCode::io, "{}/lock: {}", path_, std::strerror(errno));
   lock_ = Descriptor(number);
   if (calls_->lock(number, LOCK_EX | LOCK_NB) == 0) sweep_unfinished();
-  if (calls_->lock(number, LOCK_SH | LOCK_NB) == 0) return Ok{};
-  return fail(ErrorCode::unsupported, "{}: another program is changing the store: {}", path_,
-              std::strerror(errno));
+  const auto end = std::chrono::steady_clock::now() + kSweepPatience;
+  while (calls_->lock(number, LOCK_SH | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kTryAgain);
+      continue;
+    }
+    return fail(ErrorCode::unsupported, "{}: another program is changing the store: {}", path_,
+                std::strerror(errno));
+  }
+  return Ok{};
 }
 
 void Folder::sweep_unfinished() {
@@ -172,7 +185,6 @@ void Folder::sweep_unfinished() {
 }
 
 Descriptor Folder::lock_collection(std::chrono::milliseconds patience) {
-  constexpr std::chrono::milliseconds kTryAgain(5);
   if (is_read_only_) return {};
   const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Descriptor file(calls_->open_at(root_.number(), "gc.lock", flags, 0600));

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,6 +59,11 @@ struct ListedRecord {
   int64_t used_ns = 0;  // When it was written or used last; clocks may jump.
 };
 
+// When folders were changed last, by their names, as it was before they were listed: those of the
+// same time still have the same names. Only of folders that had not been changed for a while, since
+// two changes soon after each other may have one time.
+using FolderTimes = std::map<std::string, int64_t>;
+
 class Folder {
  public:
   // Makes the folder where it is missing, not those above it. `calls` outlives it.
@@ -86,6 +92,11 @@ class Folder {
   // Puts a damaged file where nobody reads it, with a line that says why.
   void quarantine(Place place, const Sha256Digest& name, const std::string& reason);
   Result<std::vector<ListedRecord>> list(Place place);
+  // The names of records, but for those in folders that have these times; notes those of the
+  // others. What cannot be listed is an error, wherever it is. REQUIRES: the collection is locked.
+  Result<std::vector<Sha256Digest>> list_changed(Place place, FolderTimes& times);
+  // Whether names of sessions may be others, or stand for others. REQUIRES: likewise.
+  bool have_saved_changed(FolderTimes& times);
   // Hands out the file of each that list() lists, with fewer calls than opening them one by one.
   // Where there are many, `take` is called by several threads at once. Errors: those of list().
   Status open_each(Place place, FunctionRef<void(const Sha256Digest&, const RecordFile&)> take);
@@ -124,6 +135,8 @@ class Folder {
     return place == Place::objects ? objects_ : manifests_;
   }
   void trim_quarantine();
+  std::optional<int64_t> clock_ns();
+  Result<std::vector<Sha256Digest>> list_part(Place place, const std::string& two);
 
   std::string path_;
   FileCalls* calls_;

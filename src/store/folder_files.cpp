@@ -46,6 +46,20 @@ int64_t changed_ns(const struct stat& status) {
   return int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + int64_t(status.st_mtim.tv_nsec);
 }
 
+// Whether the next change will have another time than the last one. Clocks of file systems tick
+// each hundredth of a second, or, where times are whole seconds, every two seconds at least.
+bool is_settled(int64_t changed_ns, int64_t now_ns) {
+  constexpr int64_t kSecondNs = 1'000'000'000;
+  const bool is_coarse = changed_ns % kSecondNs == 0;
+  return now_ns - changed_ns > (is_coarse ? 3 * kSecondNs : kSecondNs / 10);
+}
+
+void note_time(FolderTimes& times, std::string folder, int64_t changed_ns,
+               std::optional<int64_t> now_ns) {
+  times.erase(folder);
+  if (now_ns && is_settled(changed_ns, *now_ns)) times.emplace(std::move(folder), changed_ns);
+}
+
 // Small parts are gathered, so that each call writes much.
 class PartWriter {
  public:
@@ -301,6 +315,73 @@ Result<std::vector<ListedRecord>> Folder::list(Place place) {
   };
   CAIRN_TRY(each_name(place, add));
   return records;
+}
+
+// Of whatever keeps the files, which may be another machine: it dates the lock.
+std::optional<int64_t> Folder::clock_ns() {
+  constexpr const char* kLock = "gc.lock";
+  struct stat status = {};
+  const bool is_known = calls_->mark_used(root_.number(), kLock) == 0 &&
+                        calls_->status_at(root_.number(), kLock, &status) == 0;
+  return is_known ? std::optional(changed_ns(status)) : std::nullopt;
+}
+
+Result<std::vector<Sha256Digest>> Folder::list_changed(Place place, FolderTimes& times) {
+  const std::optional<int64_t> now_ns = clock_ns();
+  const int whole = at(place).number();
+  std::vector<std::string> folders;
+  if (calls_->list(whole, folders) != 0) return io_error(path_ + ": cannot list");
+  std::vector<std::pair<std::string, int64_t>> changed;
+  for (std::string& two : folders) {
+    struct stat status = {};
+    if (calls_->status_at(whole, two.c_str(), &status) != 0) return io_error(path_ + "/" + two);
+    const int64_t time = changed_ns(status);
+    const auto known = times.find(two);
+    const bool is_same = known != times.end() && known->second == time;
+    if (S_ISDIR(status.st_mode) && !is_same) changed.emplace_back(std::move(two), time);
+  }
+  std::mutex mutex;
+  std::vector<Sha256Digest> names;
+  std::optional<Error> failure;
+  share_out(changed.size(), [&](size_t index) {
+    Result<std::vector<Sha256Digest>> listed = list_part(place, changed[index].first);
+    const std::lock_guard lock(mutex);
+    if (!listed) {
+      failure = std::move(listed).error();
+    } else {
+      names.insert(names.end(), listed->begin(), listed->end());
+    }
+  });
+  if (failure) return *failure;
+  for (auto& [two, time] : changed) note_time(times, std::move(two), time, now_ns);
+  return names;
+}
+
+// Of a folder of two digits.
+Result<std::vector<Sha256Digest>> Folder::list_part(Place place, const std::string& two) {
+  const Descriptor folder(calls_->open_at(at(place).number(), two.c_str(), kPartFlags, 0));
+  std::vector<std::string> files;
+  if (!folder || calls_->list(folder.number(), files) != 0) return io_error(path_ + "/" + two);
+  std::vector<Sha256Digest> names;
+  for (const std::string& hex : files) {
+    const std::optional<Sha256Digest> name = digest_of_hex(hex);
+    if (name && two == hex.substr(0, 2)) names.push_back(*name);
+  }
+  return names;
+}
+
+bool Folder::have_saved_changed(FolderTimes& times) {
+  constexpr const char* kSaved = "saved";
+  const std::optional<int64_t> now_ns = clock_ns();
+  struct stat status = {};
+  if (calls_->status(saved_.number(), &status) != 0) {
+    times.erase(kSaved);
+    return true;
+  }
+  const auto known = times.find(kSaved);
+  if (known != times.end() && known->second == changed_ns(status)) return false;
+  note_time(times, kSaved, changed_ns(status), now_ns);
+  return true;
 }
 
 Status Folder::open_each(Place place,

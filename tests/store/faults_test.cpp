@@ -189,6 +189,72 @@ TEST(Faults, AfterAFailureTheDiskHasAPause) {
   EXPECT_TRUE(bool(bench.write(chat)));
 }
 
+// A clock that was wrong and is set right does not make that a day.
+TEST(Faults, APauseIsNotLongerWhereTheClockIsSetBack) {
+  constexpr int64_t kDayNs = int64_t(86400) * 1'000'000'000;
+  FailingCalls calls;
+  int64_t now = 2 * kDayNs;
+  StoreOptions options;
+  options.calls = &calls;
+  options.now_ns = [&] { return now; };
+  StoreBench bench(toy::mixed_model(), options);
+  const memory::Sequence chat = conversation(bench.here);
+  calls.left = 20;
+  calls.persists = true;
+  EXPECT_FALSE(bool(bench.write(chat)));
+  calls.left = INT64_MAX;
+  EXPECT_EQ(bench.write(chat).error().code, ErrorCode::no_room);
+  now -= kDayNs;
+  EXPECT_TRUE(bool(bench.write(chat)));
+}
+
+// Cannot open some files for a while, as where a process has no descriptors left.
+class ClosedCalls : public FileCalls {
+ public:
+  int open_at(int folder, const char* name, int flags, mode_t mode) override {
+    if (name != closed) return FileCalls::open_at(folder, name, flags, mode);
+    errno = EMFILE;
+    return -1;
+  }
+  std::string closed;
+};
+
+// Which records a manifest needs is not known while it cannot be opened: they stay.
+TEST(Faults, WhatCannotBeOpenedNowLosesNothing) {
+  ClosedCalls calls;
+  int64_t now = int64_t(3600) * 1'000'000'000;
+  StoreBench bench(toy::mixed_model(), {.budget_bytes = 600'000});
+  const memory::Sequence chat = toy::read_text(bench.here, 90, 1);
+  ASSERT_TRUE(bool(bench.store->save("mine", *bench.snapshot_of(chat))));
+  const std::vector<std::string> manifests = bench.files("manifests");
+  ASSERT_EQ(manifests.size(), 1u);
+  calls.closed = std::filesystem::path(manifests[0]).filename().string();
+  // A program that begins meanwhile; its clock says that the records are old.
+  const auto year = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::hours(8760));
+  now = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1) +
+        year.count();
+  auto other = DiskStore::open({.path = bench.options.path,
+                                .budget_bytes = 600'000,
+                                .free_bytes_min = 0,
+                                .calls = &calls,
+                                .now_ns = [&] { return now; }})
+                   .value();
+  for (int32_t number = 2; number < 40; ++number) {
+    (void)other->write(*bench.snapshot_of(toy::read_text(bench.here, 90, number)),
+                       Durability::cache);
+  }
+  EXPECT_EQ(other->stats().evicted, 0u);
+  const memory::Layout& layout = bench.there.memory->layout();
+  EXPECT_TRUE(bool(bench.store->open_session("mine", toy::kFingerprint, layout)));
+  EXPECT_EQ(bench.restored(tokens_of(chat)), chat.length());
+  // It can be opened again.
+  calls.closed.clear();
+  EXPECT_TRUE(bool(
+      other->write(*bench.snapshot_of(toy::read_text(bench.here, 90, 50)), Durability::cache)));
+  EXPECT_GT(other->stats().evicted, 0u);
+  EXPECT_EQ(bench.restored(tokens_of(chat)), chat.length());
+}
+
 // Each user may have less than the disk.
 class QuotaCalls : public FileCalls {
  public:

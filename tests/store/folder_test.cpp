@@ -4,12 +4,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 
 #include "tests/scratch_folder.h"
 
@@ -177,6 +180,81 @@ TEST(Folder, WhatKilledWritersLeftIsSweptByWhoeverIsAlone) {
   second.reset();
   folder = bench.open().value();
   EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+// Another program is sweeping, when this one begins, and for some tries more.
+class SweptCalls : public FileCalls {
+ public:
+  int lock(int file, int operation) override {
+    if ((operation & LOCK_SH) != 0) ++shared_count;
+    if (shared_count > 3) return FileCalls::lock(file, operation);
+    errno = EWOULDBLOCK;
+    return -1;
+  }
+  int shared_count = 0;
+};
+
+TEST(Folder, WhoSweepsIsWaitedFor) {
+  const FolderBench bench;
+  SweptCalls calls;
+  const auto folder = Folder::open(bench.path(), calls);
+  EXPECT_TRUE(bool(folder)) << folder.error().message;
+  EXPECT_EQ(calls.shared_count, 4);
+}
+
+// Names of records, and of sessions.
+struct Seen {
+  std::vector<Sha256Digest> records;
+  bool has_saved_changed = false;
+};
+
+Seen look(Folder& folder, FolderTimes& times) {
+  const Descriptor lock = folder.lock_collection();
+  return {folder.list_changed(Place::objects, times).value(), folder.have_saved_changed(times)};
+}
+
+// What was changed just now was changed so long ago, or will be.
+void let_time_pass(const FolderBench& bench, std::chrono::hours passed = std::chrono::hours(1)) {
+  for (const std::string& path : {std::filesystem::path(bench.record_path()).parent_path().string(),
+                                  bench.path() + "/saved"}) {
+    if (!std::filesystem::exists(path)) continue;
+    const auto time = std::filesystem::last_write_time(path);
+    std::filesystem::last_write_time(path, time - passed);
+  }
+}
+
+// A folder that was changed just now may change again without another time: it is listed again
+// until some time has passed.
+TEST(Folder, ListsWhatMayHaveChanged) {
+  FolderBench bench;
+  const auto folder = bench.open().value();
+  const auto other = bench.open().value();
+  FolderTimes times;
+  let_time_pass(bench);
+  EXPECT_TRUE(look(*folder, times).records.empty());
+  EXPECT_FALSE(look(*folder, times).has_saved_changed);
+  ASSERT_TRUE(write(*other, "first", Durability::cache).value());
+  for (int times_looked = 0; times_looked < 3; ++times_looked) {
+    EXPECT_EQ(look(*folder, times).records.size(), 1u);
+    let_time_pass(bench);
+    EXPECT_EQ(look(*folder, times).records.size(), 1u) << "it has another time";
+    EXPECT_TRUE(look(*folder, times).records.empty()) << "nothing has happened since";
+    ASSERT_TRUE(other->remove(Place::objects, kName));
+    EXPECT_TRUE(look(*folder, times).records.empty());
+    ASSERT_TRUE(write(*other, "again", Durability::cache).value());
+  }
+  // The next change may come at the same time, by a clock that ticks slowly, or was set back.
+  let_time_pass(bench, std::chrono::hours(-2));
+  for (int times_looked = 0; times_looked < 3; ++times_looked) {
+    EXPECT_EQ(look(*folder, times).records.size(), 1u);
+  }
+  ASSERT_TRUE(bool(other->save_name("mine", kName)));
+  EXPECT_TRUE(look(*folder, times).has_saved_changed);
+  let_time_pass(bench);
+  EXPECT_TRUE(look(*folder, times).has_saved_changed);
+  EXPECT_FALSE(look(*folder, times).has_saved_changed);
+  ASSERT_TRUE(bool(other->save_name("mine", Sha256().add("another").finish())));
+  EXPECT_TRUE(look(*folder, times).has_saved_changed) << "the name stands for something else";
 }
 
 TEST(Folder, OneCollectsAtATime) {
