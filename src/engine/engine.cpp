@@ -45,14 +45,16 @@ OutputKind output_kind(std::optional<Pooling> pooling) {
   return *pooling == Pooling::rank ? OutputKind::scores : OutputKind::vectors;
 }
 
-FixedBytes count_fixed(const Plans& plans, const Backend& backend) {
-  FixedBytes bytes{.weights = backend.weight_bytes(plans.step)};
+FixedBytes count_plans(const Plans& plans, const Backend& backend) {
+  FixedBytes bytes{.weights = backend.weight_bytes(plans.step), .plans = plan_bytes(plans)};
   for (const Plan* plan : {&plans.step, &plans.head, &plans.replay}) {
     bytes.workspace = std::max(bytes.workspace, plan->workspace_bytes);
-    bytes.plans += recorded_bytes(*plan);
   }
   return bytes;
 }
+
+// Plans of selections that are kept for whoever comes back to one.
+constexpr size_t kReadyMax = 8;
 
 size_t minus(size_t bytes, size_t taken) {
   return bytes - std::min(bytes, taken);
@@ -379,9 +381,9 @@ void Engine::choose_step() {
 
 // Before the weights are taken: there must be room for them, and conversations get of what they
 // leave.
-Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
+Status Engine::choose_budget(const FixedBytes& fixed, const Plans& plans,
+                             const memory::Layout& layout) {
   const MemoryRoom room = memory_room();
-  const FixedBytes fixed = fixed_bytes_ = count_fixed(plans, *backend_);
   const size_t needed_bytes = fixed.weights + fixed.plans;
   if (room.bytes > 0 && needed_bytes > room.bytes) {
     return fail(ErrorCode::memory_full,
@@ -435,7 +437,8 @@ Status Engine::prepare_memory() {
   CAIRN_TRY(Plans plans, record(layout, {}));
   CHECK(plans.step.hidden.width == layout.hidden_width);
   layout.add_log(plans.log_widths);
-  CAIRN_TRY(choose_budget(plans, layout));
+  CAIRN_TRY(fixed_bytes_, count_fixed(plans, layout));
+  CAIRN_TRY(choose_budget(fixed_bytes_, plans, layout));
   CAIRN_TRY(const Selection at_load, adapters_.select(adapters_.loaded()));
   CAIRN_TRY(memory_, memory::Memory::create(std::move(layout),
                                             {.budget_bytes = options_.memory_budget,
@@ -450,6 +453,26 @@ Status Engine::prepare_memory() {
   stepper_.emplace(memory_.get(), &*cache_, runner_.get(), options_.trace);
   if (!options_.pooling) memory_->keep_states_warm(kStatesWarm);
   return Ok{};
+}
+
+// With adapters: what all of them take together, of which a selection's plans are a part; and the
+// plans of as many selections as are kept.
+Result<FixedBytes> Engine::count_fixed(const Plans& plans, const memory::Layout& layout) {
+  FixedBytes fixed = count_plans(plans, *backend_);
+  if (adapters().empty()) return fixed;
+  CAIRN_TRY(const Plans adapted, record(layout, all_changes()));
+  const FixedBytes with_all = count_plans(adapted, *backend_);
+  plan_bytes_max_ = with_all.plans;
+  fixed.weights = std::max(fixed.weights, with_all.weights);
+  fixed.workspace = std::max(fixed.workspace, with_all.workspace);
+  fixed.plans += kReadyMax * plan_bytes_max_;
+  return fixed;
+}
+
+std::vector<LowRank> Engine::all_changes() const {
+  std::vector<AdapterUse> all(adapters().begin(), adapters().end());
+  for (AdapterUse& use : all) use.scale = 1.0f;
+  return adapters_.changes(all);
 }
 
 Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRank> changes) const {
@@ -511,22 +534,22 @@ Status Engine::open_store() {
   return Ok{};
 }
 
-// Of variants that nobody stored or looked up nothing can be said, since variants have no names.
+// Of variants that nobody stored or looked up lately nothing can be said, since variants have no
+// names.
 void Engine::demote(const memory::Sequence& sequence) {
-  const auto known = fingerprints_.find(sequence.variant());
-  if (known != fingerprints_.end()) sequence_store_->demote(sequence, known->second);
+  const Sha256Digest* const known = fingerprints_.find(sequence.variant());
+  if (known != nullptr) sequence_store_->demote(sequence, *known);
 }
 
 const Sha256Digest& Engine::stored_fingerprint(const Selection& selection) {
-  const auto found = fingerprints_.find(selection.variant());
-  if (found != fingerprints_.end()) return found->second;
+  if (const Sha256Digest* const found = fingerprints_.find(selection.variant())) return *found;
   Sha256Digest digest = fingerprint(selection).digest();
   // Tenants have nothing in common on the disk either.
   if (const uint64_t tenant = selection.variant().tenant; tenant != 0) {
     const auto bytes = std::as_bytes(std::span(digest));
     digest = Sha256().add("cairn tenant").add(bytes).add(tenant).finish();
   }
-  return fingerprints_.emplace(selection.variant(), digest).first->second;
+  return fingerprints_.add(selection.variant(), digest);
 }
 
 bool Engine::is_own(const store::IndexEntry& stored) {
@@ -545,9 +568,9 @@ void Engine::offer_prompt(const Selection& selection, const memory::Sequence& se
 }
 
 void Engine::offer_kept(const memory::Sequence& sequence) {
-  const auto known = fingerprints_.find(sequence.variant());
-  if (sequence_store_ == nullptr || known == fingerprints_.end()) return;
-  sequence_store_->offer(sequence, known->second, store::SharedTier::Offer::kept);
+  const Sha256Digest* const known = fingerprints_.find(sequence.variant());
+  if (sequence_store_ == nullptr || known == nullptr) return;
+  sequence_store_->offer(sequence, *known, store::SharedTier::Offer::kept);
 }
 
 void Engine::store_behind(const Selection& selection, const memory::Sequence& sequence) {
@@ -567,10 +590,9 @@ Result<StepReport> Engine::step(std::span<const StepItem> items) {
 
 // Whatever requests choose later is known to fit, and packed.
 Status Engine::prepare_adapters() {
+  cache_->on_shortage([this] { return taken_bytes_ > 0 && drop_idle_plans(); });
   if (adapters().empty()) return Ok{};
-  std::vector<AdapterUse> all(adapters().begin(), adapters().end());
-  for (AdapterUse& use : all) use.scale = 1.0f;
-  CAIRN_TRY(const Plans plans, record(memory_->layout(), adapters_.changes(all)));
+  CAIRN_TRY(const Plans plans, record(memory_->layout(), all_changes()));
   const Status prepared = backend_->prepare(plans.step);
   backend_->release(plans.step);
   CAIRN_TRY(std::move(prepared));
@@ -581,42 +603,100 @@ Status Engine::prepare_adapters() {
 Result<Selection> Engine::select(std::span<const AdapterUse> uses) {
   CAIRN_TRY(const Selection asked, adapters_.select(uses));
   if (asked.variant() == memory::Variant::plain) return asked;
-  const auto known = std::find_if(ready_.begin(), ready_.end(), [&](const Selection& selection) {
-    return selection.variant() == asked.variant();
-  });
+  const auto known = std::ranges::find(
+      ready_, asked.variant(), [](const Ready& ready) { return ready.selection.variant(); });
   if (known != ready_.end()) {
     std::rotate(known, known + 1, ready_.end());
-    return ready_.back();
+    return ready_.back().selection;
   }
-  drop_idle_selections();
-  CAIRN_TRY(Plans plans, record(memory_->layout(), adapters_.changes(asked.uses())));
+  while (ready_.size() >= kReadyMax && drop_idle_plans()) {
+  }
+  if (!take_plan_room()) {
+    const memory::Usage usage = memory_->usage();
+    return fail(ErrorCode::memory_full,
+                "memory budget: the plans of these adapters need {} bytes, {} of {} bytes are free",
+                plan_bytes_max_, usage.budget_bytes - usage.used_bytes(), usage.budget_bytes);
+  }
+  Status added = add_plans(asked);
+  give_back_plan_room();
+  CAIRN_TRY(std::move(added));
+  return asked;
+}
+
+Status Engine::add_plans(const Selection& selection) {
+  CAIRN_TRY(Plans plans, record(memory_->layout(), adapters_.changes(selection.uses())));
   // Variants log the same values, only made otherwise: a sum in place of a product.
   if (plans.log_widths != runner_->plans().log_widths) {
     return fail(ErrorCode::unsupported,
                 "adapters: expected changes that the states' log has room for, found others");
   }
-  CAIRN_TRY(runner_->add(asked.variant(), std::move(plans)));
-  ready_.push_back(asked);
-  return asked;
+  const size_t bytes = plan_bytes(plans);
+  CHECK(bytes <= plan_bytes_max_);
+  CAIRN_TRY(runner_->add(selection.variant(), std::move(plans)));
+  ready_.push_back({.selection = selection, .bytes = bytes});
+  ready_bytes_ += bytes;
+  return Ok{};
 }
 
-bool Engine::has_plans(const Selection& selection) const {
-  const auto is_same = [&](const Selection& ready) {
-    return ready.variant().computation == selection.variant().computation;
+// Of so many bytes of plans, those that were not counted at load.
+size_t Engine::beyond_counted(size_t plan_bytes) const {
+  return minus(plan_bytes, kReadyMax * plan_bytes_max_);
+}
+
+// For one more selection. Plans that nobody uses go first, then what the prefix cache can do
+// without.
+bool Engine::take_plan_room() {
+  const auto take = [this] {
+    const size_t wanted = beyond_counted(ready_bytes_ + plan_bytes_max_);
+    if (wanted > taken_bytes_ && !memory_->take_others(wanted - taken_bytes_)) return false;
+    taken_bytes_ = std::max(taken_bytes_, wanted);
+    return true;
   };
-  return is_same(Selection()) || std::ranges::any_of(ready_, is_same);
+  if (take()) return true;
+  while (drop_idle_plans()) {
+    if (take()) return true;
+  }
+  return cache_->make_room(plan_bytes_max_) && take();
 }
 
-// Those whose last use is longest ago, where there are many; none that somebody holds.
-void Engine::drop_idle_selections() {
-  constexpr size_t kReadyMax = 8;
-  while (ready_.size() >= kReadyMax) {
-    const auto idle = std::ranges::find_if(
-        ready_, [](const Selection& selection) { return !selection.is_shared(); });
-    if (idle == ready_.end()) return;
-    runner_->drop(idle->variant());
-    ready_.erase(idle);
+void Engine::give_back_plan_room() {
+  const size_t needed = beyond_counted(ready_bytes_);
+  if (needed >= taken_bytes_) return;
+  memory_->give_back_others(taken_bytes_ - needed);
+  taken_bytes_ = needed;
+}
+
+bool Engine::has_plans(memory::Variant variant) const {
+  return variant.computation == memory::Variant::plain.computation ||
+         std::ranges::any_of(ready_, [&](const Ready& ready) {
+           return ready.selection.variant().computation == variant.computation;
+         });
+}
+
+size_t Engine::new_plan_bytes(memory::Variant variant) const {
+  if (has_plans(variant)) return 0;
+  return minus(beyond_counted(ready_bytes_ + plan_bytes_max_), taken_bytes_);
+}
+
+size_t Engine::idle_plan_bytes() const {
+  if (taken_bytes_ == 0) return 0;
+  size_t held_bytes = 0;
+  for (const Ready& ready : ready_) {
+    if (ready.selection.is_shared()) held_bytes += ready.bytes;
   }
+  return taken_bytes_ - beyond_counted(held_bytes);
+}
+
+// Of the selection whose last use is longest ago, and that nobody holds; whether there was one.
+bool Engine::drop_idle_plans() {
+  const auto idle =
+      std::ranges::find_if(ready_, [](const Ready& ready) { return !ready.selection.is_shared(); });
+  if (idle == ready_.end()) return false;
+  runner_->drop(idle->selection.variant());
+  ready_bytes_ -= idle->bytes;
+  ready_.erase(idle);
+  give_back_plan_room();
+  return true;
 }
 
 }  // namespace cairn

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +18,7 @@
 #include "engine/drafts/predictor.h"
 #include "engine/engine_options.h"
 #include "engine/fingerprint.h"
+#include "engine/known_fingerprints.h"
 #include "engine/model_text.h"
 #include "engine/pooling.h"
 #include "engine/runner.h"
@@ -106,14 +106,19 @@ class Engine {
   }
   // The adapters that sequences and generators use by default.
   const Selection& default_selection() const { return default_selection_; }
-  // Prepares the plans for exactly these adapters; they are cached for a while.
-  // Errors: invalid_argument: unknown names, scales that are not finite; memory_full.
+  // Prepares the plans for exactly these adapters; they are cached for a while. Those of a few
+  // selections were counted at load; what more of them are held at a time take of the memory's
+  // budget. Errors: invalid_argument: unknown names, scales that are not finite; memory_full.
   Result<Selection> select(std::span<const AdapterUse> uses);
   // The same selection without plans, for who computes nothing yet. Errors: invalid_argument.
   Result<Selection> resolve(std::span<const AdapterUse> uses) const {
     return adapters_.select(uses);
   }
-  bool has_plans(const Selection& selection) const;
+  bool has_plans(const Selection& selection) const { return has_plans(selection.variant()); }
+  // What select() takes of the memory's budget for a variant, at most; and what plans of selections
+  // that nobody holds would give back to it.
+  size_t new_plan_bytes(memory::Variant variant) const;
+  size_t idle_plan_bytes() const;
 
  private:
   Engine(std::shared_ptr<const gguf::File> file, const EngineOptions& options);
@@ -127,7 +132,8 @@ class Engine {
   Status choose_context();
   Status expect_purpose() const;
   void choose_step();
-  Status choose_budget(const Plans& plans, const memory::Layout& layout);
+  Status choose_budget(const FixedBytes& fixed, const Plans& plans, const memory::Layout& layout);
+  Result<FixedBytes> count_fixed(const Plans& plans, const memory::Layout& layout);
   Status load_weights();
   Status prepare_memory();
   Status prepare_adapters();
@@ -135,7 +141,17 @@ class Engine {
   void demote(const memory::Sequence& sequence);
   const Sha256Digest& stored_fingerprint(const Selection& selection);
   Result<Plans> record(const memory::Layout& layout, std::span<const LowRank> changes) const;
-  void drop_idle_selections();
+  std::vector<LowRank> all_changes() const;
+  struct Ready {
+    Selection selection;
+    size_t bytes = 0;  // Of its plans.
+  };
+  bool has_plans(memory::Variant variant) const;
+  Status add_plans(const Selection& selection);
+  bool take_plan_room();
+  size_t beyond_counted(size_t plan_bytes) const;
+  void give_back_plan_room();
+  bool drop_idle_plans();
 
   // Shared with engines of the same model beside this one, as text and backend are.
   std::shared_ptr<const gguf::File> file_;
@@ -155,14 +171,15 @@ class Engine {
   std::unique_ptr<memory::Memory> memory_;
   std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<SequenceStore> sequence_store_;
-  // As the store has them, once each: with the tenant.
-  std::map<memory::Variant, Sha256Digest> fingerprints_;
+  KnownFingerprints fingerprints_;  // As the store has them: with the tenant.
   std::unique_ptr<Runner> runner_;
   std::optional<Stepper> stepper_;
   std::unique_ptr<Predictor> predictor_;
   std::unique_ptr<DraftModel> draft_model_;
-  // Selections whose plans the runner has; least recently used first.
-  std::vector<Selection> ready_;
+  std::vector<Ready> ready_;   // Those whose plans the runner has; least recently used first.
+  size_t plan_bytes_max_ = 0;  // Of a selection: with all adapters.
+  size_t ready_bytes_ = 0;     // Of all plans of these.
+  size_t taken_bytes_ = 0;     // Of that, what is within the memory's budget.
   Selection default_selection_;
 };
 

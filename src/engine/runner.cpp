@@ -7,6 +7,22 @@
 
 namespace cairn {
 
+namespace {
+
+// Of an op in the form that a backend executes: its kernel, its place in a round, and the ends of
+// its tasks.
+constexpr size_t kPreparedBytes = 256;
+
+// What was reserved while it was recorded is not counted.
+void shrink(Plan& plan) {
+  plan.ops.shrink_to_fit();
+  plan.stages.shrink_to_fit();
+  plan.fused_ops.shrink_to_fit();
+  plan.pieces.shrink_to_fit();
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Runner>> Runner::create(Plans plans, const memory::Layout& layout,
                                                Backend* backend) {
   std::unique_ptr<Runner> runner(new Runner(layout, backend));
@@ -34,6 +50,7 @@ Runner::~Runner() {
 
 Status Runner::add(memory::Variant variant, Plans plans) {
   forget_outputs();
+  for (Plan* plan : {&plans.step, &plans.head, &plans.replay}) shrink(*plan);
   auto entry = std::make_unique<const VariantPlans>(VariantPlans{variant, std::move(plans)});
   const std::array all = {&entry->plans.step, &entry->plans.head, &entry->plans.replay};
   for (const Plan* plan : all) {
@@ -74,13 +91,20 @@ size_t recorded_bytes(const Plan& plan) {
          std::span(plan.fused_ops).size_bytes() + std::span(plan.pieces).size_bytes();
 }
 
+size_t plan_bytes(const Plans& plans) {
+  size_t bytes = 0;
+  for (const Plan* plan : {&plans.step, &plans.head, &plans.replay}) {
+    bytes += recorded_bytes(*plan) + plan->ops.size() * kPreparedBytes;
+  }
+  for (const std::vector<double>& constants : plans.constants) {
+    bytes += std::span(constants).size_bytes();
+  }
+  return bytes;
+}
+
 size_t Runner::plan_bytes() const {
   size_t bytes = 0;
-  for (const auto& entry : plans_) {
-    for (const Plan* plan : {&entry->plans.step, &entry->plans.head, &entry->plans.replay}) {
-      bytes += recorded_bytes(*plan);
-    }
-  }
+  for (const auto& entry : plans_) bytes += cairn::plan_bytes(entry->plans);
   return bytes;
 }
 

@@ -29,6 +29,8 @@ struct BatchPart {
 };
 
 size_t recorded_bytes(const Plan& plan);  // Of its lists.
+// What the plans of one variant take, with what backends keep for each of their ops.
+size_t plan_bytes(const Plans& plans);
 
 class Runner {
  public:
@@ -72,7 +74,7 @@ class Runner {
   int32_t replay_rows_max() const { return plans().replay.row_count_max; }
   int32_t output_count_max() const { return plans().step.output_count_max; }
   int32_t variant_count() const { return int32_t(plans_.size()); }
-  size_t plan_bytes() const;  // Of all recorded plans; outside of the memory's budget.
+  size_t plan_bytes() const;  // Of all recorded plans.
   // REQUIRES: they are here.
   const Plans& plans(memory::Variant variant = memory::Variant::plain) const;
 

@@ -58,7 +58,8 @@ Result<Sequence> Memory::fork(const Sequence& sequence) const {
 
 void Memory::close(Sequence& sequence) {
   sequence = Sequence();
-  if (usage().used_bytes() == 0) store_->trim_to_kept();
+  const Usage left = usage();
+  if (left.used_bytes() == left.other_bytes) store_->trim_to_kept();
 }
 
 Result<Transaction> Memory::begin(Sequence& sequence, const StepRequest& request) {

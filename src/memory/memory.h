@@ -124,6 +124,8 @@ class Memory {
   // Gives free blocks back to the system.
   void trim() { store_->trim(); }
   // See Store.
+  bool take_others(size_t bytes) { return store_->take_others(bytes); }
+  void give_back_others(size_t bytes) { store_->give_back_others(bytes); }
   void keep_states_warm(int32_t count) { store_->keep_states_warm(count); }
   void expect_states(int32_t count) { store_->expect_states(count); }
 

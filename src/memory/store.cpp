@@ -113,6 +113,22 @@ PageId Store::take(int32_t group, uint64_t tenant) {
   return block;
 }
 
+bool Store::take_others(size_t bytes) {
+  if (!ledger_.take(bytes)) {
+    trim();
+    if (!ledger_.take(bytes)) return false;
+  }
+  other_bytes_ += bytes;
+  keep_within_budget();
+  return true;
+}
+
+void Store::give_back_others(size_t bytes) {
+  CHECK(bytes <= other_bytes_);
+  other_bytes_ -= bytes;
+  ledger_.give_back(bytes);
+}
+
 size_t Store::resident_bytes() const {
   size_t bytes = 0;
   for (const auto& pool : pools_) bytes += pool->resident_bytes();
@@ -123,7 +139,8 @@ size_t Store::resident_bytes() const {
 // goes a little at a time, where most of it is.
 void Store::keep_within_budget() {
   constexpr size_t kAtOnceBytes = size_t(4) << 20;
-  const size_t limit = ledger_.budget_bytes() + pools_.size() * device_.slab_bytes();
+  const size_t of_blocks = ledger_.budget_bytes() - other_bytes_;
+  const size_t limit = of_blocks + pools_.size() * device_.slab_bytes();
   for (size_t resident = resident_bytes(); resident > limit; resident = resident_bytes()) {
     const auto most = std::max_element(
         pools_.begin(), pools_.end(),
@@ -153,7 +170,7 @@ PageCounts Store::page_counts() const {
 }
 
 Usage Store::usage() const {
-  Usage usage{.budget_bytes = ledger_.budget_bytes()};
+  Usage usage{.other_bytes = other_bytes_, .budget_bytes = ledger_.budget_bytes()};
   for (int32_t group = 0; group < group_count(); ++group) {
     const Pool& of_group = pool(group);
     const size_t used_bytes = size_t(of_group.used_count()) * of_group.block_bytes();

@@ -28,10 +28,13 @@ struct Usage {
   size_t state_bytes = 0;
   size_t hidden_bytes = 0;
   size_t log_bytes = 0;
-  size_t warm_bytes = 0;  // Free blocks kept ready; they give way where room is needed.
+  size_t other_bytes = 0;  // What is no block and lives within the budget: plans of adapters.
+  size_t warm_bytes = 0;   // Free blocks kept ready; they give way where room is needed.
   size_t budget_bytes = 0;
 
-  size_t used_bytes() const { return page_bytes + state_bytes + hidden_bytes + log_bytes; }
+  size_t used_bytes() const {
+    return page_bytes + state_bytes + hidden_bytes + log_bytes + other_bytes;
+  }
 };
 
 // Pages of all groups that have them, each once; a free one that is not warm is none.
@@ -73,6 +76,10 @@ class Store {
 
   // A block with one reference, for a tenant, or kNoPage. Warm blocks of other groups make room.
   PageId take(int32_t group, uint64_t tenant);
+  // Counts bytes that somebody else allocates within the budget, before that is done; false where
+  // there is no room. Warm blocks make room.
+  bool take_others(size_t bytes);
+  void give_back_others(size_t bytes);
   size_t available_bytes() const;
   Usage usage() const;
   PageCounts page_counts() const;
@@ -108,6 +115,7 @@ class Store {
   Options options_;
   Ledger ledger_;
   SnapshotCounts snapshot_counts_;
+  size_t other_bytes_ = 0;
   std::vector<std::unique_ptr<Pool>> pools_;  // By group.
   std::vector<std::unique_ptr<TransactionWork>> idle_work_;
   int32_t expected_states_ = 0;  // The most of the last steps that were narrower than before,

@@ -4,6 +4,7 @@
 #include "engine/adapters.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cmath>
 #include <cstring>
@@ -12,9 +13,11 @@
 #include <numeric>
 
 #include "engine/generator.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/verifier.h"
 #include "tests/engine/random_adapter.h"
 #include "tests/models/folder_case.h"
+#include "tests/sanitized.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn::test::adapters_test {
@@ -299,6 +302,142 @@ TEST(Adapters, PlansAreBounded) {
   all.clear();
   ASSERT_TRUE(engine->select(Uses{{"tone", 9}}));
   EXPECT_EQ(engine->runner().variant_count(), 9) << "the model's own, and eight";
+}
+
+// The plans of one selection, of an engine with one adapter.
+size_t bytes_of_plans(Engine& engine) {
+  const size_t before = engine.runner().plan_bytes();
+  EXPECT_TRUE(engine.select(Uses{{"tone", 0.125f}}));
+  return engine.runner().plan_bytes() - before;
+}
+
+std::unique_ptr<Engine> engine_with_room(size_t budget) {
+  EngineOptions options = with({{"tone", 0}});
+  options.memory_budget = budget;
+  return load_engine(folder_path(kModel + ".gguf"), options);
+}
+
+constexpr size_t kCounted = 8;  // Selections whose plans are counted at load.
+
+// So that what is counted when an engine is loaded is what it takes.
+TEST(Adapters, AFewPlansAreCountedAtLoad) {
+  const auto with_one = engine_with({{"tone", 0}}), without = engine_with({});
+  const size_t bytes = bytes_of_plans(*with_one);
+  const FixedBytes more = with_one->fixed_bytes(), plain = without->fixed_bytes();
+  EXPECT_EQ(more.plans, plain.plans + kCounted * bytes);
+  EXPECT_GT(more.weights, plain.weights) << "those of the adapter";
+  EXPECT_GE(more.workspace, plain.workspace);
+  if (test::kIsSanitized) return;  // Which have heaps of their own.
+  const size_t before = ::mallinfo2().uordblks;
+  const Selection selection = with_one->select(Uses{{"tone", 0.25f}}).value();
+  const size_t taken = ::mallinfo2().uordblks - before;
+  EXPECT_LE(taken, bytes) << "what is counted is not less than what is allocated";
+  EXPECT_GE(2 * taken, bytes);
+}
+
+// What clients hold beyond these takes of the memory's budget, and there is an end of it.
+TEST(Adapters, MorePlansAreWithinTheBudget) {
+  const size_t bytes = bytes_of_plans(*engine_with({{"tone", 0}}));
+  const size_t budget = 4 * bytes + (size_t(1) << 20);
+  const auto engine = engine_with_room(budget);
+  ASSERT_NE(engine, nullptr);
+  std::vector<Selection> held;
+  std::optional<Error> refusal;
+  while (!refusal && held.size() < 10000) {
+    Result<Selection> selection = engine->select(Uses{{"tone", 1 + 0.01f * float(held.size())}});
+    if (selection) {
+      held.push_back(std::move(selection).value());
+    } else {
+      refusal = std::move(selection).error();
+    }
+    const memory::Usage usage = engine->memory().usage();
+    const size_t beyond = std::max(held.size(), kCounted) - kCounted;
+    ASSERT_EQ(usage.other_bytes, beyond * bytes);
+    ASSERT_LE(usage.used_bytes() + usage.warm_bytes, budget);
+  }
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code, ErrorCode::memory_full);
+  EXPECT_NE(refusal->message.find("the plans of these adapters need"), std::string::npos)
+      << refusal->message;
+  EXPECT_EQ(held.size(), kCounted + budget / bytes);
+  // Nobody holds them, and a conversation needs the room.
+  held.clear();
+  EXPECT_GT(engine->idle_plan_bytes(), 0u);
+  const std::vector<Token> text(128, Token(5));
+  std::deque<memory::Sequence> sequences;
+  Status stepped = Ok{};
+  while (stepped && sequences.size() < 10000) {
+    sequences.push_back(engine->memory().new_sequence());
+    const StepItem item{.sequence = &sequences.back(), .tokens = text};
+    Result<StepReport> report = engine->step(std::span(&item, 1));
+    if (!report) stepped = std::move(report).error();
+  }
+  ASSERT_FALSE(stepped);
+  EXPECT_EQ(stepped.error().code, ErrorCode::memory_full);
+  EXPECT_EQ(engine->memory().usage().other_bytes, 0u) << "plans that nobody uses give way";
+  EXPECT_EQ(engine->idle_plan_bytes(), 0u);
+}
+
+// A job that waits has no plans, as answers do.
+class ScaledJob final : public Job {
+ public:
+  ScaledJob(Engine* engine, float scale, std::vector<Status>* ended)
+      : engine_(engine), lane_(engine), uses_{{"tone", scale}}, ended_(ended) {
+    lane_.select(engine->resolve(uses_).value());
+  }
+  Lane* lane() override { return &lane_; }
+  memory::Variant variant() const override { return lane_.selection().variant(); }
+  std::span<const Token> prompt() const override { return prompt_; }
+  memory::ResumePlan plan() override { return lane_.plan_reading(prompt_); }
+  bool starts_slowly() const override { return !engine_->has_plans(lane_.selection()); }
+  Status start() override {
+    CAIRN_TRY(Selection selection, engine_->select(uses_));
+    lane_.select(std::move(selection));
+    CAIRN_TRY(lane_.start(prompt_));
+    return Ok{};
+  }
+  Status advance() override {
+    ++said_count_;
+    return is_done() ? Status(Ok{}) : lane_.push(Token(7));
+  }
+  bool is_done() const override { return said_count_ == 20; }
+  void end(Status status) override { ended_->push_back(std::move(status)); }
+
+ private:
+  Engine* engine_;
+  Lane lane_;
+  Uses uses_;
+  std::vector<Token> prompt_ = std::vector<Token>(20, Token(3));
+  std::vector<Status>* ended_;
+  int32_t said_count_ = 0;
+};
+
+// Where there is no room for the plans of all who ask, some wait for others, and nobody fails.
+TEST(Adapters, RequestsWaitForRoomForTheirPlans) {
+  const size_t bytes = bytes_of_plans(*engine_with({{"tone", 0}}));
+  const auto roomy = engine_with_room(size_t(64) << 20);
+  const size_t of_one = roomy->memory().plan(roomy->memory().new_sequence(), 40).new_bytes;
+  const auto engine = engine_with_room(2 * bytes + 30 * of_one);
+  ASSERT_NE(engine, nullptr);
+  Scheduler scheduler(engine.get());
+  std::vector<Status> ended;
+  for (int32_t index = 0; index < 24; ++index) {
+    scheduler.submit(JobId{index},
+                     std::make_unique<ScaledJob>(engine.get(), 1 + 0.01f * float(index), &ended),
+                     {});
+  }
+  int32_t most = 0;
+  for (int32_t steps = 0; scheduler.has_work(); ++steps) {
+    ASSERT_LT(steps, 10000);
+    ASSERT_TRUE(scheduler.step());
+    most = std::max(most, engine->runner().variant_count());
+    const memory::Usage usage = engine->memory().usage();
+    ASSERT_LE(usage.used_bytes() + usage.warm_bytes, usage.budget_bytes);
+  }
+  ASSERT_EQ(ended.size(), 24u);
+  for (const Status& status : ended) EXPECT_TRUE(status) << status.error().message;
+  EXPECT_GT(most, int32_t(kCounted) + 1);
+  EXPECT_LT(most, 24) << "there was room for all of them";
 }
 
 TEST(Adapters, ExpertsAreAdaptedAsPeftDoes) {

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "engine/known_fingerprints.h"
 #include "tests/models/golden_model.h"
 
 namespace cairn::test::fingerprint_test {
@@ -40,6 +41,22 @@ TEST(Fingerprint, EverySourceCounts) {
   EXPECT_EQ(Fingerprint::of({.program = &whole}), Fingerprint::of({}));
   EXPECT_EQ(Fingerprint::of({.isa = "avx2"}), Fingerprint::of({.isa = "amx"}));
   EXPECT_NE(Fingerprint::of({}).variant(), memory::Variant::plain);
+}
+
+// What is used stays, however many others come and go.
+TEST(Fingerprint, OnlyThoseThatWereUsedLastAreKnown) {
+  KnownFingerprints known(3);
+  const auto digest_of = [](uint64_t number) { return Sha256().add(number).finish(); };
+  for (uint64_t number = 1; number <= 1000; ++number) {
+    EXPECT_EQ(known.find(memory::Variant(number)), nullptr);
+    EXPECT_EQ(known.add(memory::Variant(number), digest_of(number)), digest_of(number));
+    ASSERT_NE(known.find(memory::Variant(1)), nullptr) << number;
+    EXPECT_EQ(*known.find(memory::Variant(1)), digest_of(1));
+    EXPECT_LE(known.count(), 3u);
+  }
+  EXPECT_EQ(known.find(memory::Variant(998)), nullptr);
+  EXPECT_EQ(*known.find(memory::Variant(999)), digest_of(999));
+  EXPECT_EQ(known.find(memory::Variant(999, 1)), nullptr) << "another tenant's";
 }
 
 TEST(Fingerprint, OfAnEngineDependsOnNoOptionThatChangesNoBit) {

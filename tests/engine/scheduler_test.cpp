@@ -193,6 +193,69 @@ TEST_F(Turns, AnAnswerGoesOnInEveryStepWhileOthersRead) {
   EXPECT_GE(scheduler.stats().steps, 3 * 150 / 16);
 }
 
+// More answers than a step has rows: all go on alike, whoever came first, and a prompt is read.
+TEST_F(Turns, AnswersTakeTurnsWhereAStepHasFewRows) {
+  for (const int32_t row_count : {1, 2, 5, 17}) {
+    SCOPED_TRACE(row_count);
+    EngineOptions options = small_steps();
+    options.row_count_max = row_count;
+    engine_ = load_engine(golden_path("llama", ".gguf"), options);
+    Scheduler scheduler(engine_.get(), {.step_seconds = 1e-9, .quiet_step_seconds = 1e-9});
+    std::vector<const Sampled*> answers;
+    const int32_t count = row_count + 3;
+    for (int32_t index = 0; index < count; ++index) {
+      answers.push_back(
+          &submit(scheduler, {.prompt = prompt(uint32_t(index), 3), .token_count = 90}));
+    }
+    const auto have_begun = [&] {
+      return std::ranges::none_of(answers,
+                                  [](const Sampled* each) { return each->tokens.empty(); });
+    };
+    for (int32_t steps = 0; !have_begun(); ++steps) {
+      ASSERT_LT(steps, 40 * count) << "somebody's prompt is not read";
+      ASSERT_TRUE(scheduler.step());
+    }
+    std::vector<size_t> before;
+    for (const Sampled* each : answers) before.push_back(each->tokens.size());
+    // So many steps give each of them ten rows.
+    for (int32_t step = 0; step < (10 * count + row_count - 1) / row_count; ++step) {
+      ASSERT_TRUE(scheduler.step());
+    }
+    for (size_t index = 0; index < answers.size(); ++index) {
+      EXPECT_NEAR(double(answers[index]->tokens.size() - before[index]), 10, 1) << index;
+    }
+    const Sampled& late = submit(scheduler, {.prompt = prompt(99, 12), .token_count = 2});
+    for (int32_t steps = 0; !late.has_ended; ++steps) {
+      ASSERT_LT(steps, 60) << "the answers that are being made keep a prompt from being read";
+      ASSERT_TRUE(scheduler.step());
+    }
+    EXPECT_FALSE(answers.front()->has_ended);
+    ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  }
+}
+
+// Those of a higher priority do not wait for a turn.
+TEST_F(Turns, UrgentAnswersHaveARowInEveryStep) {
+  EngineOptions options = small_steps();
+  options.row_count_max = 2;
+  engine_ = load_engine(golden_path("llama", ".gguf"), options);
+  Scheduler scheduler(engine_.get());
+  std::vector<const Sampled*> others;
+  for (uint32_t index = 0; index < 4; ++index) {
+    others.push_back(&submit(scheduler, {.prompt = prompt(index, 3), .token_count = 60}));
+  }
+  const Sampled& urgent =
+      submit(scheduler, {.prompt = prompt(9, 3), .token_count = 40}, {.priority = 1});
+  while (urgent.tokens.empty()) ASSERT_TRUE(scheduler.step());
+  while (!urgent.has_ended) {
+    const size_t before = urgent.tokens.size();
+    ASSERT_TRUE(scheduler.step());
+    ASSERT_EQ(urgent.tokens.size(), before + 1);
+  }
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  for (const Sampled* each : others) EXPECT_EQ(each->tokens.size(), 60u);
+}
+
 TEST_F(Turns, ClientsTakeTurnsWhateverTheyAskFor) {
   Scheduler scheduler(engine_.get(), {.running_max = 1});
   std::vector<const Sampled*> greedy;
@@ -352,8 +415,8 @@ class HangingDiskTurns : public Turns {
   HangingDiskTurns() {
     EngineOptions options = small_steps();
     const memory::Sequence empty = engine_->memory().new_sequence();
-    options.memory_budget = engine_->memory().plan(empty, 150).new_bytes +
-                            engine_->memory().plan(empty, 96).new_bytes;
+    options.memory_budget =
+        engine_->memory().plan(empty, 150).new_bytes + engine_->memory().plan(empty, 96).new_bytes;
     options.cache_dir = folder_.file("store");
     options.cache_calls = &disk_;
     engine_ = load_engine(golden_path("llama", ".gguf"), options);

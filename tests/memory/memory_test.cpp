@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "memory/cache/prefix_cache.h"
 #include "tests/memory/toy_bench.h"
 
 namespace cairn::memory::memory_test {
@@ -296,6 +297,42 @@ TEST(Memory, WarmBlocksGiveWay) {
   EXPECT_TRUE(bool(bench.read(sequence, tokens(1))));
   EXPECT_EQ(bench.memory->usage().warm_bytes, 0u);
   EXPECT_EQ(bench.memory->usage().used_bytes(), page_bytes + row_bytes);
+}
+
+// What is no block is within the budget too, and counted before it is there.
+TEST(Memory, WhatOthersTakeIsWithinTheBudget) {
+  ToyBench bench(ToyModel({{ToyModel::full()}}), {.budget_bytes = 64 << 10});
+  Memory& memory = *bench.memory;
+  const size_t budget = memory.options().budget_bytes;
+  Sequence sequence = memory.new_sequence();
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(128))));
+  sequence = memory.at(sequence, 10).value();
+  const size_t used = memory.usage().used_bytes();
+  ASSERT_GT(memory.usage().warm_bytes, 0u);
+  EXPECT_FALSE(memory.take_others(budget - used + 1));
+  EXPECT_EQ(memory.usage().other_bytes, 0u);
+  ASSERT_TRUE(memory.take_others(budget - used)) << "warm blocks give way";
+  EXPECT_EQ(memory.usage().used_bytes(), budget);
+  EXPECT_EQ(memory.usage().warm_bytes, 0u);
+  EXPECT_FALSE(bool(bench.read(sequence, tokens(40))));
+  EXPECT_FALSE(memory.take_others(1));
+  memory.give_back_others(budget - used);
+  EXPECT_EQ(memory.usage().used_bytes(), used);
+  EXPECT_TRUE(bool(bench.read(sequence, tokens(40))));
+  // The cache asks others before it gives up, as long as they have something.
+  PrefixCache cache(&memory);
+  int32_t asked = 0;
+  ASSERT_TRUE(memory.take_others(budget - memory.usage().used_bytes()));
+  const size_t taken = memory.usage().other_bytes;
+  cache.on_shortage([&] {
+    if (++asked > 2) return false;
+    memory.give_back_others(taken / 4);
+    return true;
+  });
+  EXPECT_TRUE(cache.make_room(taken / 2));
+  EXPECT_EQ(asked, 2);
+  EXPECT_FALSE(cache.make_room(budget));
+  EXPECT_EQ(asked, 3);
 }
 
 TEST(TokenList, CopiesPartWhenBothGoOn) {

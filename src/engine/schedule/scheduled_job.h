@@ -30,6 +30,7 @@ struct ScheduledJob {
   bool has_ended = false;  // Then there is no job any more.
   // Memory had no room for its next rows; -1: not since it was tried last.
   int64_t stalled_in = -1;
+  int64_t turn = 0;  // The number of the last row that was its answer's, of those of all answers.
   // Another job has, or is computing, the beginning of its prompt up to this position.
   JobId source{-1};
   int32_t source_position = 0;

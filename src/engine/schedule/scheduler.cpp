@@ -167,7 +167,8 @@ bool Scheduler::admit() {
     if (is_held_up(*job)) continue;
     const bool is_slow = !job->has_started && job->job->starts_slowly();
     if (is_slow && has_slow_start) continue;
-    if (!make_room(*job, job->wanted_bytes, running_count, reading_count)) {
+    const size_t wanted_bytes = job->wanted_bytes + engine_->new_plan_bytes(job->job->variant());
+    if (!make_room(*job, wanted_bytes, running_count, reading_count)) {
       hold_up(*job);
       continue;
     }
@@ -360,10 +361,12 @@ size_t Scheduler::promised_bytes(const ScheduledJob& beside) const {
   return bytes;
 }
 
-// Of what the cache has, that can go for a job that begins.
+// What can go for a job that begins: of what the cache has, and plans that nobody uses.
 size_t Scheduler::evictable_bytes(const ScheduledJob& job) const {
   const memory::PrefixCache& cache = engine_->cache();
-  return tenants_.is_alone(job) ? cache.evictable_bytes() : cache.evictable_bytes_for(job.tenant());
+  const size_t of_cache =
+      tenants_.is_alone(job) ? cache.evictable_bytes() : cache.evictable_bytes_for(job.tenant());
+  return of_cache + engine_->idle_plan_bytes();
 }
 
 // For so many bytes beside those that are promised.
@@ -381,10 +384,43 @@ int64_t Scheduler::spare_bytes(const ScheduledJob& job) const {
   return int64_t(free_bytes + evictable_bytes(job)) - int64_t(promised_bytes(job));
 }
 
-// Rows that continue answers are in every step; those of prompts fill it up, by the clients' turns.
+// Whether some prompt is as urgent as some answer. REQUIRES: there is an answer.
+bool Scheduler::may_read_beside() const {
+  int32_t least = std::numeric_limits<int32_t>::max();
+  for (const ScheduledJob* job : answering_) least = std::min(least, job->terms.priority);
+  return std::ranges::any_of(
+      queue_, [&](const ScheduledJob* job) { return job->step_priority() >= least; });
+}
+
+// Each answer has a row in every step. Where a step has fewer rows, those go on that have waited
+// longest, and prompts are read beside them, or in turn where there is one row: else an answer that
+// began later would wait for the end of one that began before.
+int32_t Scheduler::choose_answers(int32_t free_rows) {
+  const bool is_crowded = int32_t(answering_.size()) >= free_rows;
+  int32_t rows = free_rows;
+  if (is_crowded && may_read_beside()) {
+    rows -= free_rows == 1 ? int32_t(stats_.steps % 2) : std::min(kPromptRowsMin, free_rows / 2);
+  }
+  if (int32_t(answering_.size()) > rows) {
+    std::ranges::stable_sort(answering_, [](const ScheduledJob* a, const ScheduledJob* b) {
+      if (a->terms.priority != b->terms.priority) return a->terms.priority > b->terms.priority;
+      return a->turn < b->turn;
+    });
+    answering_.resize(size_t(rows));
+  }
+  for (ScheduledJob* job : answering_) {
+    job->turn = ++turn_count_;
+    shares_.push_back({.job = job, .row_count = 1, .is_prompt = false});
+    trace_phase(*job, Phase::writing);
+  }
+  return int32_t(answering_.size());
+}
+
+// Rows of prompts fill up what those of answers leave, by the clients' turns.
 void Scheduler::choose_rows() {
   shares_.clear();
   queue_.clear();
+  answering_.clear();
   decode_rows_ = prompt_rows_ = 0;
   int32_t free_rows = engine_->runner().row_count_max();
   bool has_stalled = false;
@@ -399,17 +435,12 @@ void Scheduler::choose_rows() {
       if (may_step) job->stalled_in = -1;
     }
     // Seniors come first: idle jobs last.
-    const bool has_others = !shares_.empty() || !queue_.empty();
+    const bool has_others = !answering_.empty() || !queue_.empty();
     if (!may_step || (job->terms.is_idle && has_others)) continue;
-    if (job->lane()->is_reading()) {
-      queue_.push_back(job.get());
-    } else if (free_rows > 0) {
-      shares_.push_back({.job = job.get(), .row_count = 1, .is_prompt = false});
-      trace_phase(*job, Phase::writing);
-      --free_rows;
-      ++decode_rows_;
-    }
+    (job->lane()->is_reading() ? queue_ : answering_).push_back(job.get());
   }
+  decode_rows_ = choose_answers(free_rows);
+  free_rows -= decode_rows_;
   std::stable_sort(queue_.begin(), queue_.end(), [](const ScheduledJob* a, const ScheduledJob* b) {
     if (a->step_priority() != b->step_priority()) return a->step_priority() > b->step_priority();
     return a->client->computed_tokens < b->client->computed_tokens;

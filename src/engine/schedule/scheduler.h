@@ -120,6 +120,8 @@ class Scheduler {
   int64_t spare_bytes(const ScheduledJob& job) const;
   size_t promised_bytes(const ScheduledJob& beside) const;
   void choose_rows();
+  bool may_read_beside() const;
+  int32_t choose_answers(int32_t free_rows);
   void choose_drafts();
   int32_t take_outputs(ScheduledJob& job, const StepOutputs& outputs);
   void compute();
@@ -142,15 +144,16 @@ class Scheduler {
   Engine* engine_;
   SchedulerOptions options_;
   std::function<bool(JobId)> is_unwanted_;  // None: nobody is asked.
-  ScheduledJobs jobs_;  // Seniors first: by priority, then by arrival.
+  ScheduledJobs jobs_;                      // Seniors first: by priority, then by arrival.
   ClientList clients_;
   TenantRules tenants_;
   StepTime step_time_;
   DraftRows draft_rows_;
   SchedulerStats stats_;
+  int64_t turn_count_ = 0;
   int64_t memory_epoch_ = 0;  // Grows when memory may have become free, or a prefix known.
   // Of the step that is being made; their capacity stays.
-  std::vector<ScheduledJob*> queue_;
+  std::vector<ScheduledJob*> queue_, answering_;
   std::vector<Share> shares_;
   std::vector<StepItem> items_;  // By share.
   std::vector<ScheduledJob*> choosing_;

@@ -238,7 +238,8 @@ bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t want
                   .wanted_bytes = wanted_bytes,
                   .slack_bytes = memory_->options().budget_bytes / 64,
                   .spares_shares = spares_shares};
-  const bool has_room = eviction_.make_room(active, room);
+  bool has_room = eviction_.make_room(active, room);
+  while (!has_room && give_way_ && give_way_()) has_room = eviction_.make_room(active, room);
   sequence = std::move(active.sequence);
   return has_room;
 }

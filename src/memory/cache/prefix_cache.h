@@ -66,6 +66,11 @@ class PrefixCache {
   // sequences. It must not use the cache; blocks of a copy that it keeps cannot be evicted.
   void on_evict(Eviction::Announce announce) { eviction_.announce_to(std::move(announce)); }
 
+  // `give_way` is called when all that could be evicted for somebody is not enough: it gives back
+  // something of what is no block (Memory::take_others), and says whether there was any. It must
+  // not use the cache.
+  void on_shortage(std::function<bool()> give_way) { give_way_ = std::move(give_way); }
+
   // Memory::begin and begin_replay; if there is no room, what is worth least is evicted from the
   // entries here and from the anchors of `sequence`. No other sequence loses anything, and nothing
   // is evicted if all of it together would not be enough. `spares_shares`: what other tenants hold
@@ -129,6 +134,7 @@ class PrefixCache {
   CacheEntries entries_;
   Eviction eviction_;
   size_t pin_quota_bytes_ = 0;
+  std::function<bool()> give_way_;  // None: nobody has any.
 };
 
 }  // namespace cairn::memory
