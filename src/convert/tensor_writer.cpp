@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "convert/tensors.h"
 #include "quant/quant.h"
+#include "quant/reach.h"
 
 namespace cairn::convert {
 namespace {
@@ -83,15 +84,15 @@ class Rows {
   // What is beyond a 16-bit type would become an infinity, and the model would no longer run.
   Status check_reach(int64_t row) const {
     if (out_.name == "F32") return Ok{};
-    const float reach = out_.name == "BF16" ? 0x1.FEp127f : 65504.0f;
+    const float reach = quant::reach_of(out_);
     const auto bad = std::find_if(numbers_.begin(), numbers_.end(), [reach](float number) {
-      return !(std::fabs(number) <= reach);  // So that NaN is found too.
+      return !quant::is_within(number, reach);
     });
     if (bad == numbers_.end()) return Ok{};
     return fail(ErrorCode::invalid_data,
                 "tensor {}: row {}, weight {}: expected at most {} for {}, found {}; use {}",
                 tensor_.name, row, bad - numbers_.begin(), reach, out_.name, *bad,
-                out_.name == "BF16" ? "F32" : "BF16");
+                quant::wider_than(out_));
   }
 
   // The first half's rows and the second half's alternate: 0, h/2, 1, h/2 + 1, …

@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
+#include "quant/reach.h"
 #include "quantize/importance.h"
 #include "quantize/quantize_types.h"
 
@@ -43,29 +44,16 @@ void copy_fields(const gguf::Fields& fields, const QuantMix& mix, const Importan
   }
 }
 
-// The largest weight that a type takes. Scales of blocks are f16, but for MXFP4's, which reach
-// farther, and NVFP4's of up to 448, of which its largest level is 6: what lies beyond would be
-// cut.
-float reach_of(const quant::Type& type) {
-  if (type.name == "F32") return std::numeric_limits<float>::max();
-  if (type.name == "NVFP4") return 6 * 448;
-  return type.name == "BF16" ? 0x1.FEp127f : 65504.0f;
-}
-
-bool is_within(float weight, float reach) {
-  return std::fabs(weight) <= reach;  // NaN is not.
-}
-
 bool all_within(std::span<const float> weights, float reach) {
   return std::all_of(weights.begin(), weights.end(),
-                     [reach](float weight) { return is_within(weight, reach); });
+                     [reach](float weight) { return quant::is_within(weight, reach); });
 }
 
 Error out_of_reach(const gguf::Tensor& tensor, const quant::Type& type, int64_t row,
                    std::span<const float> weights) {
-  const float reach = reach_of(type);
+  const float reach = quant::reach_of(type);
   const auto bad = std::find_if(weights.begin(), weights.end(),
-                                [reach](float weight) { return !is_within(weight, reach); });
+                                [reach](float weight) { return !quant::is_within(weight, reach); });
   const auto index = bad - weights.begin();
   if (!std::isfinite(*bad)) {
     return fail(ErrorCode::invalid_data,
@@ -74,8 +62,7 @@ Error out_of_reach(const gguf::Tensor& tensor, const quant::Type& type, int64_t 
   }
   return fail(ErrorCode::invalid_data,
               "tensor {}: row {}, weight {}: expected at most {} for {}, found {}; use {}",
-              tensor.name, row, index, reach, type.name, *bad,
-              type.name == "BF16" ? "F32" : "BF16");
+              tensor.name, row, index, reach, type.name, *bad, quant::wider_than(type));
 }
 
 // Of a tensor that stays as it is. Blocks have been looked at when they were made.
@@ -118,7 +105,7 @@ class TensorWriter {
         for (int64_t row = counter.claim(1); row < count; row = counter.claim(1)) {
           const size_t at = size_t(first + row);
           quant::decode_row(*tensor.type, tensor.bytes.subspan(at * in_bytes, in_bytes), weights);
-          if (!all_within(weights, reach_of(type))) {
+          if (!all_within(weights, quant::reach_of(type))) {
             int64_t known = bad_row.load();
             while (first + row < known && !bad_row.compare_exchange_weak(known, first + row)) {
             }
