@@ -154,8 +154,7 @@ Result<Flow> Machine::run_statement(const Statement& statement) {
       CAIRN_TRY(run_set(statement));
       break;
     case StatementKind::macro: {
-      CAIRN_TRY(Value macro,
-                runtime_.heap().adopt(Kind::macro, new MacroObject(*statement.macro, scope_)));
+      CAIRN_TRY(Value macro, new_macro(*statement.macro, tree_.name_values[statement.target.name]));
       CAIRN_TRY(set(statement.target.name, std::move(macro)));
       break;
     }
@@ -232,9 +231,13 @@ Result<Flow> Machine::run_captured(const Statement& statement) {
   return flow;
 }
 
+Result<Value> Machine::new_macro(const MacroShape& shape, const Value& name) {
+  return runtime_.heap().adopt(Kind::macro,
+                               new MacroObject(shape, name, tree_.name_values, scope_));
+}
+
 Result<Flow> Machine::run_call_block(const Statement& statement) {
-  CAIRN_TRY(const Value caller,
-            runtime_.heap().adopt(Kind::macro, new MacroObject(*statement.macro, scope_)));
+  CAIRN_TRY(const Value caller, new_macro(*statement.macro, Value::none()));
   CAIRN_TRY(const Value text, evaluate_call(*statement.expressions[0], caller));
   CAIRN_TRY(emit(text, statement.place));
   return Flow::onward;

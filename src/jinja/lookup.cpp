@@ -4,6 +4,7 @@
 #include "jinja/builtins/methods.h"
 #include "jinja/characters.h"
 #include "jinja/operations.h"
+#include "jinja/syntax/syntax.h"
 #include "jinja/values/objects.h"
 #include "jinja/values/text_form.h"
 
@@ -34,6 +35,24 @@ Result<Value> loop_attribute(const Value& object, const Value& name) {
     return neighbour;
   }
   return missing_attribute(Missing::attribute, object, name);
+}
+
+Result<Value> macro_attribute(Runtime& runtime, const Value& object, const Value& name) {
+  const MacroObject& macro = object.as<MacroObject>();
+  const std::string_view word = name.text();
+  if (word == "name") return macro.name;
+  if (word == "caller") return Value::boolean(macro.shape.uses_caller);
+  if (word == "catch_kwargs") return Value::boolean(macro.shape.uses_kwargs);
+  if (word == "catch_varargs") return Value::boolean(macro.shape.uses_varargs);
+  if (word != "arguments" && word != "explicit_caller") {
+    return missing_attribute(Missing::attribute, object, name);
+  }
+  CAIRN_TRY(runtime.work(macro.shape.parameters.size() * kElementWork));
+  std::vector<Value> parameters;
+  for (const Name parameter : macro.shape.parameters) parameters.push_back(macro.names[parameter]);
+  if (word == "arguments") return runtime.tuple(std::move(parameters));
+  const auto is_caller = [](const Value& parameter) { return parameter.text() == "caller"; };
+  return Value::boolean(std::any_of(parameters.begin(), parameters.end(), is_caller));
 }
 
 // The value under a name that is no method; absent where there is none.
@@ -175,6 +194,7 @@ Result<Value> attribute_of(Runtime& runtime, const Value& object, const Value& n
   CAIRN_TRY(Value found, method_of(runtime, object, name));
   if (!found.is(Kind::absent)) return found;
   if (object.is(Kind::loop)) return loop_attribute(object, name);
+  if (object.is(Kind::macro)) return macro_attribute(runtime, object, name);
   CAIRN_TRY(found, member(runtime, object, name));
   if (!found.is(Kind::absent)) return found;
   return missing_attribute(Missing::attribute, object, name);

@@ -23,13 +23,6 @@ struct Scope final : MutableObject {
   std::vector<std::pair<Name, Value>> variables;
 };
 
-struct MacroObject final : Object {
-  MacroObject(const MacroShape& of, Value scope_handle)
-      : shape(of), scope(std::move(scope_handle)) {}
-  const MacroShape& shape;
-  Value scope;  // Where it was defined.
-};
-
 enum class Flow : uint8_t { onward, break_, continue_ };
 
 class Machine {
@@ -56,6 +49,7 @@ class Machine {
   // Runs a body with its output put aside.
   Result<Value> capture(const Block& body, Flow& flow);
 
+  Result<Value> new_macro(const MacroShape& shape, const Value& name);
   Result<Value> new_scope(const Value& parent);
   Scope& scope() { return scope_.as<Scope>(); }
   Status set(Name name, Value value);

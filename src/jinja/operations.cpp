@@ -302,7 +302,10 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& ite
   const bool is_keys = container.is(Kind::view) && container.as<ViewObject>().which == ViewOf::keys;
   if (container.is(Kind::dict) || is_keys) {
     const Value& dict = is_keys ? container.as<ViewObject>().dict : container;
-    if (!is_key(item)) return wrong_type("'in' a dict", "a value that can be a key", item);
+    if (!is_key(item)) {
+      if (!is_unhashable(item)) return false;
+      return wrong_type("'in' a dict", "a value that can be a key", item);
+    }
     CAIRN_TRY(const Value* const found, runtime.find(dict.as<DictObject>(), item));
     return found != nullptr;
   }

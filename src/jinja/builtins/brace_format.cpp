@@ -86,7 +86,7 @@ class BraceFormat {
       if (conversion == 's') {
         CAIRN_TRY(append_text(runtime_, form, value));
       } else {
-        CAIRN_TRY(append_repr(runtime_, form, value));
+        CAIRN_TRY(append_repr(runtime_, form, value, conversion == 'a'));
       }
       CAIRN_TRY(value, runtime_.string(std::move(form)));
       at += 2;
@@ -99,8 +99,12 @@ class BraceFormat {
       if (depth > 0) return fail(kRunFailed, "format: expected fields in fields once, found more");
       CAIRN_TRY(spec_text, expand(spec_text, depth + 1));
     }
+    if (spec_text.empty()) {
+      CAIRN_TRY(const Value whole, to_string(runtime_, value));
+      return whole.marked();
+    }
     CAIRN_TRY(const FieldSpec spec, parse_field_spec(spec_text.bytes()));
-    if (!value.is(Kind::string) && !value.is_number() && !spec_text.empty()) {
+    if (!value.is(Kind::string) && !value.is_number()) {
       return wrong_type("format", "a string or a number for a format spec", value);
     }
     return format_field(runtime_, value, spec);

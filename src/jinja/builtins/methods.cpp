@@ -13,9 +13,12 @@ namespace {
 using Args = std::span<const Value>;
 
 Result<Value> dict_get(Runtime& runtime, const Value& self, Args args) {
-  if (!is_key(args[0])) return wrong_type("get", "a value that can be a key", args[0]);
-  CAIRN_TRY(const Value* const found, runtime.find(self.as<DictObject>(), args[0]));
-  if (found != nullptr) return *found;
+  if (is_key(args[0])) {
+    CAIRN_TRY(const Value* const found, runtime.find(self.as<DictObject>(), args[0]));
+    if (found != nullptr) return *found;
+  } else if (is_unhashable(args[0])) {
+    return wrong_type("get", "a value that can be a key", args[0]);
+  }
   return args[1].is(Kind::absent) ? Value::none() : args[1];
 }
 

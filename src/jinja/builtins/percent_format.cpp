@@ -132,10 +132,10 @@ class PercentFormat {
     return field(value, spec, type);
   }
 
-  Status text_field(const Value& value, FieldSpec spec, bool is_repr) {
+  Status text_field(const Value& value, FieldSpec spec, bool is_repr, bool is_ascii = false) {
     MarkedText text;
     if (is_repr) {
-      CAIRN_TRY(append_repr(runtime_, text, value));
+      CAIRN_TRY(append_repr(runtime_, text, value, is_ascii));
     } else {
       CAIRN_TRY(append_text(runtime_, text, value));
     }
@@ -160,10 +160,11 @@ class PercentFormat {
         return text_field(value, spec, false);
       case 'r':
       case 'a':
-        return text_field(value, spec, true);
+        return text_field(value, spec, true, type == 'a');
       case 'c':
+        if (value.is_whole()) return character_field(value, spec);
         if (!value.is(Kind::string) || value.as<StringObject>().character_count != 1) {
-          return wrong_type("'%c'", "a string of one character", value);
+          return wrong_type("'%c'", "a string of one character, or its number", value);
         }
         return text_field(value, spec, false);
       case 'd':
@@ -196,6 +197,15 @@ class PercentFormat {
     CAIRN_TRY(
         const MarkedText text,
         format_field(runtime_, Value::real(value.as_real()).set_users(value.is_users()), spec));
+    out_.append(text);
+    return Ok{};
+  }
+
+  // By its number.
+  Status character_field(const Value& value, const FieldSpec& spec) {
+    const char align = spec.align == '=' ? '>' : spec.align;
+    CAIRN_TRY(const MarkedText text,
+              format_field(runtime_, value, {.align = align, .width = spec.width, .type = 'c'}));
     out_.append(text);
     return Ok{};
   }

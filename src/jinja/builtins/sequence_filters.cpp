@@ -145,6 +145,10 @@ Result<Value> sort(Runtime& runtime, const Value& self, Args args) {
   std::vector<Value> keys;
   for (const Value& item : items) {
     CAIRN_TRY(Value key, sort_key(runtime, item, args[2], truth_or(args[1], false)));
+    // As a list, of which equal elements are not compared: all may lack the attribute.
+    if (!key.is_number() && !key.is(Kind::string)) {
+      CAIRN_TRY(key, runtime.list({key}));
+    }
     keys.push_back(std::move(key));
   }
   CAIRN_TRY(std::vector<Value> sorted, sorted_by(runtime, items, keys, truth_or(args[0], false)));

@@ -19,6 +19,9 @@ size_t key_work_of_tuple(const std::vector<Value>& items);
 size_t sorting_work(const std::vector<Entry>& entries);
 // What may be a key: none, booleans, numbers, strings and tuples of them. Orders keys of all kinds.
 bool is_key(const Value& value);
+// Whether Python too refuses to look for it in a dict; others, such as what is undefined, it finds
+// in none. REQUIRES: !is_key(value).
+bool is_unhashable(const Value& value);
 int compare_keys(const Value& a, const Value& b);  // REQUIRES: both are keys.
 
 }  // namespace cairn::jinja

@@ -1,4 +1,5 @@
-// The objects that only templates have: views of dicts, generators, ranges, namespaces, loops.
+// The objects that only templates have: views of dicts, generators, ranges, namespaces, loops,
+// macros.
 // One render, one thread.
 #pragma once
 
@@ -91,6 +92,22 @@ struct LoopObject final : MutableObject {
   bool has_changed_before = false;
   const void* statement = nullptr;  // The `for` that `loop(…)` runs again, where recursive.
   Value parent;                     // The scope in which it runs.
+};
+
+struct MacroShape;
+
+// A macro, or the body of a call block.
+struct MacroObject final : Object {
+  MacroObject(const MacroShape& of, Value name_or_none, const std::vector<Value>& tree_names,
+              Value scope_handle)
+      : shape(of),
+        name(std::move(name_or_none)),
+        names(tree_names),
+        scope(std::move(scope_handle)) {}
+  const MacroShape& shape;
+  Value name;                       // None: it has none.
+  const std::vector<Value>& names;  // Of the tree that it belongs to.
+  Value scope;                      // Where it was defined.
 };
 
 }  // namespace cairn::jinja

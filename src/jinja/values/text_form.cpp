@@ -15,7 +15,8 @@ namespace {
 
 class Form {
  public:
-  Form(Runtime& runtime, MarkedText& out) : runtime_(runtime), out_(out) {}
+  Form(Runtime& runtime, MarkedText& out, bool is_ascii = false)
+      : runtime_(runtime), out_(out), is_ascii_(is_ascii) {}
 
   Status text(const Value& value) {
     if (value.is(Kind::undefined)) return Ok{};
@@ -58,6 +59,8 @@ class Form {
       case Kind::undefined:
         add("Undefined");
         return Ok{};
+      case Kind::macro:
+        return macro(value.as<MacroObject>());
       default:
         add("<" + std::string(name_of(value.kind())) + ">");
         return Ok{};
@@ -88,7 +91,7 @@ class Form {
         out_.append(std::string{'\\', char(code)}, trusted);
       } else if (code == '\n' || code == '\r' || code == '\t') {
         out_.append(code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t", trusted);
-      } else if (is_printable(code)) {
+      } else if (is_printable(code) && (code < 0x80 || !is_ascii_)) {
         out_.append(bytes.substr(at, end - at), trusted);
       } else {
         constexpr size_t kEscapeWork = 256;
@@ -169,6 +172,17 @@ class Form {
     return Ok{};
   }
 
+  Status macro(const MacroObject& macro) {
+    if (macro.name.is(Kind::none)) {
+      add("<Macro anonymous>");
+      return Ok{};
+    }
+    add("<Macro ");
+    CAIRN_TRY(repr(macro.name));
+    add(">");
+    return Ok{};
+  }
+
   Status range(const RangeObject& range) {
     add(fmt::format("range({}, {}", range.start, range.stop));
     add(range.step == 1 ? ")" : fmt::format(", {})", range.step));
@@ -177,6 +191,7 @@ class Form {
 
   Runtime& runtime_;
   MarkedText& out_;
+  bool is_ascii_;
   int namespace_depth_ = 0;
 };
 
@@ -215,8 +230,8 @@ Status append_text(Runtime& runtime, MarkedText& out, const Value& value) {
   return Form(runtime, out).text(value);
 }
 
-Status append_repr(Runtime& runtime, MarkedText& out, const Value& value) {
-  return Form(runtime, out).repr(value);
+Status append_repr(Runtime& runtime, MarkedText& out, const Value& value, bool is_ascii) {
+  return Form(runtime, out, is_ascii).repr(value);
 }
 
 Result<Value> to_string(Runtime& runtime, const Value& value) {

@@ -12,7 +12,8 @@ namespace cairn::jinja {
 std::string real_repr(double value);  // The shortest that reads back: 1.0, 1e+16, inf.
 
 Status append_text(Runtime& runtime, MarkedText& out, const Value& value);
-Status append_repr(Runtime& runtime, MarkedText& out, const Value& value);
+// `is_ascii`: with escapes for all other characters, as ascii() has it.
+Status append_repr(Runtime& runtime, MarkedText& out, const Value& value, bool is_ascii = false);
 // str(value) as a value; strings come back as they are, `safe` ones too.
 Result<Value> to_string(Runtime& runtime, const Value& value);
 

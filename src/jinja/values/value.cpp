@@ -184,6 +184,10 @@ bool is_key(const Value& value) {
   return key_work(value) != kNoKey;
 }
 
+bool is_unhashable(const Value& value) {
+  return value.is_sequence() || value.is(Kind::dict) || value.is(Kind::view);
+}
+
 int compare_keys(const Value& a, const Value& b) {
   const int class_a = key_class(a);
   const int class_b = key_class(b);
