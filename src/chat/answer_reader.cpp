@@ -12,6 +12,7 @@ AnswerReader::AnswerReader(const tokenize::Tokenizer* tokenizer, const ChatForma
 void AnswerReader::push(Token token, std::vector<OutputEvent>& events) {
   const size_t first = events.size();
   message_.tokens.push_back(token);
+  unsettled_.push_back(pushed_bytes_);
   if (parser_.is_reasoning()) ++reasoning_tokens_;
   if (tokenizer_->is_control(token)) {
     if (!parser_.reads_marker(tokenizer_->piece(token))) return;
@@ -19,21 +20,34 @@ void AnswerReader::push(Token token, std::vector<OutputEvent>& events) {
     std::string text(detokenizer_.flush());
     plain_ += text;
     text += tokenizer_->piece(token);
-    parser_.push(text, events);
+    push_text(text, events);
   } else {
     const std::string_view text = detokenizer_.push(token);
     plain_ += text;
-    parser_.push(text, events);
+    push_text(text, events);
   }
+  settle();
   add(std::span(events).subspan(first));
+}
+
+void AnswerReader::push_text(std::string_view text, std::vector<OutputEvent>& events) {
+  pushed_bytes_ += text.size();
+  parser_.push(text, events);
+}
+
+void AnswerReader::settle() {
+  const size_t settled = parser_.settled_bytes();
+  while (!unsettled_.empty() && unsettled_.front() < settled) unsettled_.pop_front();
 }
 
 void AnswerReader::finish(bool is_cut, std::vector<OutputEvent>& events) {
   const size_t first = events.size();
   const std::string_view text = detokenizer_.flush();
   plain_ += text;
-  parser_.push(text, events);
+  push_text(text, events);
   parser_.finish(is_cut, events);
+  settle();
+  if (!parser_.has_stopped()) unsettled_.clear();
   add(std::span(events).subspan(first));
 }
 

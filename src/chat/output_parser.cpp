@@ -2,6 +2,7 @@
 #include "chat/output_parser.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "chat/loose_match.h"
 #include "unicode/unicode.h"
@@ -109,11 +110,22 @@ void OutputParser::push(std::string_view piece, std::vector<OutputEvent>& events
   input_ += piece;
   while (!has_stopped_ && step(false)) {
   }
-  if (at_ > kKeptBytes && state_ != State::call) {
-    input_.erase(0, at_);
-    at_ = 0;
-  }
+  if (at_ > kKeptBytes && state_ != State::call) erase_read();
   events_.take(has_stopped_, events);
+}
+
+void OutputParser::erase_read() {
+  input_.erase(0, at_);
+  erased_bytes_ += std::exchange(at_, 0);
+}
+
+// What may be a call is looked at again from its beginning, where it is none. White space that is
+// held is not counted with what stands before it.
+size_t OutputParser::settled_bytes() const {
+  if (has_stopped_) return stop_begin_;
+  const bool may_be_text = state_ == State::call && !calls_.is_certain();
+  const size_t read = erased_bytes_ + (may_be_text ? std::min(call_begin_, at_) : at_);
+  return read - std::min(held_space_.size(), read);
 }
 
 void OutputParser::finish(bool is_cut, std::vector<OutputEvent>& events) {
@@ -227,6 +239,7 @@ void OutputParser::act(const Marker& marker) {
       return;
     case Action::stop:
       events_.text(OutputEvent::Kind::text, held_space_);
+      stop_begin_ = erased_bytes_ + call_begin_;
       stop_text_ = marker.text;
       has_stopped_ = true;
       return;
@@ -289,8 +302,7 @@ bool OutputParser::step_call(bool is_all) {
       return true;
     case CallReader::Step::more:
       if (calls_.is_certain()) {
-        input_.erase(0, at_);
-        at_ = 0;
+        erase_read();
       } else if (is_all && calls_.is_bare()) {
         break;  // It only looked like one.
       }

@@ -39,6 +39,9 @@ class OutputParser {
 
   bool has_stopped() const { return has_stopped_; }
   const std::string& stop_text() const { return stop_text_; }  // Empty unless has_stopped().
+  // Of all bytes that were pushed, those before the place from where it is open what becomes of
+  // them; behind a stop text: those before that. It never goes back.
+  size_t settled_bytes() const;
   bool is_reasoning() const { return state_ == State::reasoning; }
   bool is_in_header() const { return state_ == State::header; }  // Of a message in a channel.
   // If the last push() ended reasoning: the rest of that piece after the end.
@@ -74,6 +77,7 @@ class OutputParser {
   Found find_marker(bool is_all) const;
   Match match(const Marker& marker, std::string_view text, bool is_all, size_t& bytes) const;
   void act(const Marker& marker);
+  void erase_read();
   void leave_out_half_marker();
   void emit(std::string_view piece);
   void enter(State state);
@@ -88,7 +92,9 @@ class OutputParser {
   State state_ = State::text;
   std::string input_;  // What is not decided yet, from at_ on.
   size_t at_ = 0;
-  size_t call_begin_ = 0;  // In input_: where the call's opening text begins.
+  size_t erased_bytes_ = 0;  // That stood before input_.
+  size_t stop_begin_ = 0;    // Of all bytes: where the stop text begins.
+  size_t call_begin_ = 0;    // In input_: where the call's opening text begins.
   size_t call_opening_bytes_ = 0;
   std::string held_space_;  // Text only if more text follows.
   bool tracks_space_ = false;

@@ -167,6 +167,16 @@ Checked<Ok> read_stop(const Body& body, AnswerSettings& settings) {
   return Ok{};
 }
 
+Checked<bool> read_tells_usage(const Body& body) {
+  const json::Value* const options = body.find("stream_options");
+  const json::Value* const found =
+      options == nullptr ? nullptr : options->find_set("include_usage");
+  if (found == nullptr) return false;
+  if (const std::optional<bool> flag = found->as_boolean()) return *flag;
+  return refuse_field("stream_options.include_usage", "expected true or false, found {}",
+                      found->describe());
+}
+
 // OpenAI's `prediction`: a text, or parts of one, that the answer is expected to be like.
 Checked<std::string> read_prediction(const json::Value& prediction) {
   if (prediction.text_at("type") != "content") {
@@ -268,9 +278,7 @@ Checked<AnswerSettings> read_answer_settings(const Body& body, const ServedModel
   settings.answer_count = int32_t(body.integer("n").value_or(1));
   CAIRN_TRY(read_stop(body, settings));
   settings.is_stream = body.is_true("stream");
-  if (const json::Value* const options = body.find("stream_options")) {
-    settings.tells_usage = options->is_true_at("include_usage");
-  }
+  CAIRN_TRY(settings.tells_usage, read_tells_usage(body));
   return settings;
 }
 

@@ -161,8 +161,9 @@ constexpr Field kFields[] = {
      "type auto, any, none, or tool with the name of one"},
     {"thinking", K::object, kAnthropic, 0, 0, "disabled",
      "type enabled with budget_tokens, adaptive, or disabled"},
-    {"output_config", K::object, kMessages, 0, 0, "",
-     "format: type json_schema, and in schema what the answer is JSON of"},
+    {"output_config", K::object, kAnthropic, 0, 0, "",
+     "format: type json_schema, and in schema what the answer is JSON of; effort: low, medium, "
+     "high, xhigh or max, which the template is told where there is thinking"},
     {"input", K::any, kResponses, 0, 0, "",
      "a string, or a list of messages, calls, their outputs, and reasoning", true},
     {"instructions", K::text, kResponses, 0, kTextBytesMax, "", "what the model is told first"},

@@ -1,6 +1,8 @@
 // Following streams.
 #include "serve/generation.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace cairn::serve {
@@ -12,11 +14,41 @@ Generation::Generation(session::Service* service, std::vector<session::AnswerOrd
       writer_(std::move(writer)),
       metrics_(metrics),
       slot_(std::move(slot)),
+      terms_(terms),
+      open_max_(std::max(service->running_max(), 1)),
       answers_(orders.size()),
       begin_time_(Clock::now()) {
-  for (session::AnswerOrder& order : orders) {
-    choices_.push_back({.ticket = service_->answer(std::move(order), terms)});
+  for (session::AnswerOrder& order : orders) choices_.push_back({.order = std::move(order)});
+  submit_more();
+}
+
+int32_t Generation::open_count() const {
+  return int32_t(std::ranges::count_if(choices_, &Choice::is_open));
+}
+
+// More than may run would only fill the queue, which has a limit.
+void Generation::submit_more() {
+  int32_t room = open_max_ - open_count();
+  for (Choice& choice : choices_) {
+    if (room <= 0) break;
+    if (choice.ticket.stream != nullptr || choice.has_ended) continue;
+    // One that is alone is never put back.
+    choice.ticket = service_->answer(
+        choices_.size() == 1 ? *std::exchange(choice.order, std::nullopt) : *choice.order, terms_);
+    choice.ended_before = ended_count_;
+    if (wake_) choice.ticket.stream->listen(wake_);
+    --room;
   }
+}
+
+// Of a choice that the full queue has refused: it is submitted again when another one has ended.
+// False where none will, and none did meanwhile.
+bool Generation::put_back(Choice& choice) {
+  if (!choice.order) return false;
+  choice.ticket.stream->listen({});
+  choice.ticket.stream = nullptr;
+  open_max_ = std::max(open_count(), 1);
+  return open_count() > 0 || ended_count_ > choice.ended_before;
 }
 
 Generation::~Generation() {
@@ -26,21 +58,28 @@ Generation::~Generation() {
 void Generation::let_go() {
   writer_->give_up();
   for (Choice& choice : choices_) {
-    choice.ticket.stream->listen({});
-    if (std::exchange(choice.has_ended, true)) continue;
-    service_->cancel(choice.ticket.id);
-    metrics_->add_cancelled();
+    if (choice.ticket.stream != nullptr) choice.ticket.stream->listen({});
+    if (choice.is_open()) service_->cancel(choice.ticket.id);
+    if (!std::exchange(choice.has_ended, true)) metrics_->add_cancelled();
   }
 }
 
 // What came before is told by the first read().
 void Generation::listen(std::function<void()> wake) {
-  for (Choice& choice : choices_) choice.ticket.stream->listen(wake);
+  wake_ = std::move(wake);
+  for (Choice& choice : choices_) {
+    if (choice.ticket.stream != nullptr) choice.ticket.stream->listen(wake_);
+  }
 }
 
 http::Reply::State Generation::read(std::string& out) {
-  for (size_t index = 0; index < choices_.size() && !has_failed_; ++index) {
-    if (!choices_[index].has_ended && !follow(index, out)) break;
+  // What takes the place of an answer that has ended is followed too: it may have ended already.
+  for (size_t ended = size_t(-1); ended != ended_count_ && !has_failed_;) {
+    ended = ended_count_;
+    submit_more();
+    for (size_t index = 0; index < choices_.size() && !has_failed_; ++index) {
+      if (choices_[index].is_open()) follow(index, out);
+    }
   }
   if (has_failed_) return State::ended;
   if (ended_count_ < choices_.size()) return State::waiting;
@@ -61,12 +100,12 @@ void Generation::begin(const PromptReport& prompt, std::string& out) {
   writer_->begin(prompt, out);
 }
 
-// False where it has failed.
-bool Generation::follow(size_t index, std::string& out) {
+void Generation::follow(size_t index, std::string& out) {
   Choice& choice = choices_[index];
   const session::AnswerPiece piece = choice.ticket.stream->take();
   if (piece.prompt) {
     if (choice.waited_seconds == 0) choice.waited_seconds = seconds();
+    choice.order.reset();
     begin(*piece.prompt, out);
   }
   const bool is_stream = writer_->is_stream();
@@ -74,16 +113,18 @@ bool Generation::follow(size_t index, std::string& out) {
                         piece.prompt_probabilities != nullptr;
   if (is_stream && has_begun_ && has_news) writer_->add(index, piece, out);
   if (!is_stream) writer_->gather(index, piece);
-  if (!piece.has_ended) return true;
-  choice.has_ended = true;
+  if (!piece.has_ended) return;
   Result<session::Answer> answer = choice.ticket.stream->wait();
   if (!answer) {
     const Error& error = answer.error();
     // Before its prompt is begun there is no other reason for this one.
     const bool is_queue_full = !piece.prompt && error.code == ErrorCode::no_room;
+    if (is_queue_full && put_back(choice)) return;
+    choice.has_ended = true;
     fail(is_queue_full ? busy_refusal(error.message) : answer_refusal_of(error), out);
-    return false;
+    return;
   }
+  choice.has_ended = true;
   ++ended_count_;
   metrics_->add_answer(*answer, choice.waited_seconds, seconds());
   answers_[index] = std::move(answer).value();
@@ -91,7 +132,6 @@ bool Generation::follow(size_t index, std::string& out) {
     begin(answers_[index].prompt, out);
     writer_->end_choice(index, answers_[index], out);
   }
-  return true;
 }
 
 void Generation::fail(const Refusal& refusal, std::string& out) {

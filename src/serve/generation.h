@@ -1,6 +1,6 @@
-// The answers to one request: submits them to the service, follows their streams, and has them
-// written in the words of an API. Destroyed before its end, it cancels what is left. Thread rule:
-// that of http::Reply.
+// The answers to one request: submits them to the service, no more at a time than it has places
+// for, follows their streams, and has them written in the words of an API. Destroyed before its
+// end, it cancels what is left. Thread rule: that of http::Reply.
 #pragma once
 
 #include <chrono>
@@ -67,15 +67,23 @@ class Generation final : public http::Reply {
  private:
   using Clock = std::chrono::steady_clock;
   struct Choice {
-    session::Service::Ticket ticket;
+    // Until the prompt is begun, where there are other choices: the queue may refuse it.
+    std::optional<session::AnswerOrder> order;
+    session::Service::Ticket ticket = {JobId(-1), nullptr};  // No stream: it is not submitted.
+    size_t ended_before = 0;                                 // Choices, when it was submitted.
     bool has_ended = false;
     double waited_seconds = 0;  // Until its prompt was begun.
+
+    bool is_open() const { return ticket.stream != nullptr && !has_ended; }
   };
 
   double seconds() const {
     return std::chrono::duration<double>(Clock::now() - begin_time_).count();
   }
-  bool follow(size_t index, std::string& out);
+  int32_t open_count() const;
+  void submit_more();
+  bool put_back(Choice& choice);
+  void follow(size_t index, std::string& out);
   void begin(const PromptReport& prompt, std::string& out);
   void fail(const Refusal& refusal, std::string& out);
   void let_go();
@@ -84,7 +92,10 @@ class Generation final : public http::Reply {
   std::unique_ptr<AnswerWriter> writer_;
   ModelMetrics* metrics_;
   std::unique_ptr<Slots::Slot> slot_;
+  JobTerms terms_;
+  std::function<void()> wake_;
   std::vector<Choice> choices_;
+  int32_t open_max_;                      // Choices that are submitted and have not ended.
   std::vector<session::Answer> answers_;  // By choice.
   size_t ended_count_ = 0;
   std::optional<http::ReplyHead> head_;

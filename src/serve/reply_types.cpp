@@ -18,8 +18,8 @@ constexpr ReplyType kTypes[] = {
      " by: {*: {drafted: integer, accepted: integer, off_reason?: string}}}"},
     {"AnswerMemory",
      "{reused: integer, recomputed: integer, replayed: integer, left_out: integer,"
-     " source: \"cache\" | \"disk\" | \"none\", reason?: string, session?: string,"
-     " pinned?: integer, program?: string}"},
+     " source: \"cache\" | \"disk\" | \"tier\" | \"peer\" | \"none\", reason?: string,"
+     " session?: string, pinned?: integer, tier?: string, program?: string}"},
     {"Usage",
      "{prompt_tokens: integer, completion_tokens: integer, total_tokens: integer,"
      " prompt_tokens_details: {cached_tokens: integer},"
@@ -52,7 +52,7 @@ constexpr ReplyType kTypes[] = {
      "{...ObjectHead, object: \"chat.completion.chunk\", choices: [{index: integer,"
      " delta: ChatDelta, logprobs: {content: [TokenLogprob]} | null,"
      " finish_reason: Finish | null}],"
-     " usage?: Usage, timings?: Timings, memory?: AnswerMemory, ...ChatEnd}"},
+     " usage?: Usage | null, timings?: Timings, memory?: AnswerMemory, ...ChatEnd}"},
     {"TextLogprobs",
      "{tokens: [string], token_logprobs: [number | null], top_logprobs: [{*: number} | null],"
      " text_offset: [integer]}"},
@@ -63,7 +63,8 @@ constexpr ReplyType kTypes[] = {
      " finish_reason: Finish}], usage: Usage, timings: Timings, memory: AnswerMemory}"},
     {"TextChunk",
      "{...ObjectHead, object: \"text_completion\", choices: [{...TextChoice,"
-     " finish_reason: Finish | null}], usage?: Usage, timings?: Timings, memory?: AnswerMemory}"},
+     " finish_reason: Finish | null}], usage?: Usage | null, timings?: Timings,"
+     " memory?: AnswerMemory}"},
     {"InputTokens", "{object: \"response.input_tokens\", input_tokens: integer}"},
 
     // Vectors and scores.

@@ -60,7 +60,8 @@ struct Answer {
   std::vector<Token> tokens;
   chat::Message message;         // All of it, with its prefix.
   int32_t reasoning_tokens = 0;  // Of the tokens.
-  // One for each token, where the sampler's parameters ask for them.
+  // One for each token, where the sampler's parameters ask for them, but for those whose text
+  // begins with or behind the stop text.
   std::vector<sample::LogProbabilities> probabilities;
   // Likewise of the token that ended it, which is none of its tokens; none where none did.
   std::optional<sample::LogProbabilities> end_probabilities;

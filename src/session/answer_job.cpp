@@ -110,7 +110,7 @@ Status AnswerJob::advance() {
   } else {
     CAIRN_TRY(completion_->advance());
   }
-  stream_->add(completion_->take_events(), completion_->take_probabilities(),
+  stream_->add(completion_->take_events(), completion_->take_settled_probabilities(),
                completion_->take_tokens());
   return Ok{};
 }
@@ -125,7 +125,7 @@ void AnswerJob::end(Status status) {
     drafting_->remember(order_.tenant, lane_->whole_text());
   }
   if (status && is_done()) {
-    stream_->add(completion_->take_events(), completion_->take_probabilities(),
+    stream_->add(completion_->take_events(), completion_->take_settled_probabilities(),
                  completion_->take_tokens());
     Result<Answer> answer = completion_->finish();
     if (answer) {

@@ -22,7 +22,8 @@ namespace cairn::session {
 // What has come of an answer since it was last asked for.
 struct AnswerPiece {
   std::vector<chat::OutputEvent> events;
-  // Of the tokens, where the sampler's parameters ask for them.
+  // Of the tokens whose text is in the events, or is told otherwise, where the sampler's parameters
+  // ask for them.
   std::vector<sample::LogProbabilities> probabilities;
   std::vector<Token> tokens;  // Some of the last ones may have had no part in the events yet.
   // The prompt is being read; until then the answer waits for others.

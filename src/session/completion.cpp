@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "chat/loose_match.h"
@@ -68,6 +69,7 @@ Status Completion::take_prefix(std::span<const Token> prefix) {
     events_.clear();
     CAIRN_TRY(constraint_.accept(token));
   }
+  prefix_tokens_ = prefix.size();
   return Ok{};
 }
 
@@ -252,10 +254,24 @@ void Completion::take_events(std::vector<chat::OutputEvent>& events) {
   events.swap(events_);
 }
 
+// Of the answer's tokens; a stop text may have begun in those before them.
+size_t Completion::settled_count() const {
+  return std::max(reader_.settled_tokens(), prefix_tokens_) - prefix_tokens_;
+}
+
 std::vector<sample::LogProbabilities> Completion::take_probabilities() {
-  const auto begin = answer_.probabilities.begin() + std::ptrdiff_t(told_probabilities_);
-  told_probabilities_ = answer_.probabilities.size();
-  return {begin, answer_.probabilities.end()};
+  return take_probabilities_to(answer_.probabilities.size());
+}
+
+std::vector<sample::LogProbabilities> Completion::take_settled_probabilities() {
+  return take_probabilities_to(std::min(settled_count(), answer_.probabilities.size()));
+}
+
+std::vector<sample::LogProbabilities> Completion::take_probabilities_to(size_t end) {
+  const auto all = answer_.probabilities.begin();
+  end = std::max(end, told_probabilities_);
+  const size_t begin = std::exchange(told_probabilities_, end);
+  return {all + std::ptrdiff_t(begin), all + std::ptrdiff_t(end)};
 }
 
 std::span<const Token> Completion::take_tokens() {
@@ -270,6 +286,9 @@ Result<Answer> Completion::finish() {
   if (has_prompt_) CAIRN_TRY(source_->finish_turn());
   answer_.generation_seconds = seconds() - answer_.prompt_seconds;
   if (speculator_ != nullptr) answer_.drafts = speculator_->report();
+  if (settled_count() < answer_.probabilities.size()) {
+    answer_.probabilities.resize(settled_count());
+  }
   return std::move(answer_);
 }
 

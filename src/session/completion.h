@@ -92,9 +92,12 @@ class Completion final : public DraftedAnswer {
   std::vector<chat::OutputEvent> take_events();
   // The same into a list, whose memory the next ones have.
   void take_events(std::vector<chat::OutputEvent>& events);
-  // Those of the tokens since the last call, which the answer keeps too; none where the sampler's
-  // parameters ask for none.
+  // Those of the tokens since the last call, one for each; none where the sampler's parameters ask
+  // for none.
   std::vector<sample::LogProbabilities> take_probabilities();
+  // Instead, for who tells them beside the text: without those of tokens whose text is held back,
+  // which may turn out to be a stop text's. The answer keeps them too.
+  std::vector<sample::LogProbabilities> take_settled_probabilities();
   // Those since the last call; valid until the next one is chosen.
   std::span<const Token> take_tokens();
   // The whole answer. What was computed for it is kept for whoever goes on from there.
@@ -124,6 +127,8 @@ class Completion final : public DraftedAnswer {
   bool is_full() const { return int64_t(answer_.tokens.size()) == token_count_max_; }
   Status add(Token token);  // To the answer, which it may end; not to the source.
   void keep(size_t first_event);
+  size_t settled_count() const;
+  std::vector<sample::LogProbabilities> take_probabilities_to(size_t end);
   void end_full();
   void end(FinishReason reason, std::string cut_by = {});
   double seconds() const {
@@ -149,6 +154,7 @@ class Completion final : public DraftedAnswer {
   std::vector<float> given_logits_;  // Of the token that follows; empty: the source's.
   sample::LogProbabilities chosen_probabilities_;
   std::vector<chat::OutputEvent> events_;
+  size_t prefix_tokens_ = 0;                         // That were read before the answer's.
   size_t told_probabilities_ = 0, told_tokens_ = 0;  // Of the answer's.
   Clock::time_point begin_time_;
   bool has_prompt_ = false, is_done_ = false;

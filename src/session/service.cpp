@@ -33,6 +33,7 @@ Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerO
 
 Service::Service(Engine* engine, const SchedulerOptions& options, std::shared_ptr<Turns> turns)
     : engine_(engine),
+      running_max_(options.running_max),
       turns_(std::move(turns)),
       pins_(engine),
       drafting_(engine),

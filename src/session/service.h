@@ -45,6 +45,8 @@ class Service {
   Service& operator=(const Service&) = delete;
 
   const Engine& engine() const { return *engine_; }
+  // Jobs that have memory at a time.
+  int32_t running_max() const { return running_max_; }
   // For make_matcher() on the threads that ask: of requests with one grammar, one compiles it.
   TenantGrammars grammars(uint64_t tenant = 0) { return TenantGrammars(&grammars_, tenant); }
   GrammarCacheStats grammar_stats() const { return grammars_.stats(); }
@@ -111,6 +113,7 @@ class Service {
   void tell_watches();
 
   Engine* engine_;
+  int32_t running_max_;
   std::shared_ptr<Turns> turns_;
   GrammarCache grammars_;
   // The engine's thread's own.

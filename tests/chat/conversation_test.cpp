@@ -106,6 +106,35 @@ TEST_F(Conversation, AnAnswerIsReadIntoItsParts) {
   EXPECT_EQ(message.tokens, own_tokens(kWithCall));
 }
 
+// How many tokens belong to the answer for certain, after each one and in the end; a stop text and
+// what may become one do not, nor does half a character.
+TEST_F(Conversation, TokensAreSettledWithTheirText) {
+  const auto settled = [&](std::string_view text, std::vector<std::string> stop) {
+    AnswerReader reader(tokenizer_.get(), format_, {.stop = std::move(stop)});
+    std::vector<OutputEvent> events;
+    std::string counts;
+    for (const Token token : own_tokens(text)) {
+      reader.push(token, events);
+      counts += std::to_string(reader.settled_tokens()) + " ";
+    }
+    reader.finish(false, events);
+    return counts + "| " + std::to_string(reader.settled_tokens());
+  };
+  EXPECT_EQ(settled("abc", {}), "1 2 3 | 3");
+  EXPECT_EQ(settled("abcd", {"bc"}), "1 1 1 1 | 1");
+  EXPECT_EQ(settled("abad", {"ac", "bax"}), "0 1 1 4 | 4");
+  EXPECT_EQ(settled("ab", {"bc"}), "1 1 | 2") << "no stop text in the end";
+  EXPECT_EQ(settled("a\u00e9b", {}), "1 1 3 4 | 4") << "half a character";
+  EXPECT_EQ(settled("a\u00e9b", {"\u00e9b"}), "1 1 1 1 | 1");
+  EXPECT_EQ(settled("ab", {"a", "ab"}), "0 0 | 0") << "the longer one";
+  EXPECT_EQ(settled("a", {"a", "ab"}), "0 | 0") << "the shorter one, in the end";
+  EXPECT_EQ(settled("a b", {}), "1 1 3 | 3") << "white space is text only between text";
+  EXPECT_EQ(settled("a <tool_call>b", {"b"}), "1 1 1 3 | 3") << "what is no call after all";
+  EXPECT_EQ(settled("<think>a</think>a", {"a"}), "1 2 3 3 | 3") << "not in reasoning";
+  EXPECT_EQ(settled(kWithCall, {"x"}).substr(settled(kWithCall, {"x"}).find('|')),
+            "| " + std::to_string(own_tokens(kWithCall).size()));
+}
+
 TEST_F(Conversation, ResultsFollowTheModelsOwnTokens) {
   const Prompt asked = prompt({{"user", "Hi"}});
   const Message said = read(kWithCall);

@@ -138,6 +138,45 @@ TEST(Anthropic, BlocksArePlainTexts) {
             serving.post_json(kPath, plain)["content"]);
 }
 
+// As the effort of chat completions: the template is told, but not where nothing is to be thought.
+TEST(Anthropic, EffortIsToldToTheTemplate) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("effort.gguf");
+  write_nano_with({.chat_template = "{{ messages[0].content }}{{ reasoning_effort }}"}, path);
+  Serving serving({}, path);
+  const auto count = [&](const json& thinking, const json& config) {
+    json body = question("Hello");
+    if (!thinking.is_null()) body["thinking"] = {{"type", thinking}};
+    if (!config.is_null()) body["output_config"] = config;
+    return serving.post_json(kCount, body)["input_tokens"].get<int>();
+  };
+  const int plain = count(nullptr, nullptr);
+  EXPECT_EQ(count("adaptive", nullptr), plain);
+  for (const char* effort : {"low", "medium", "high", "xhigh", "max"}) {
+    const json config = {{"effort", effort}};
+    json chat = question("Hello");
+    chat["reasoning_effort"] = effort;
+    const json told = serving.post_json("/v1/chat/completions/input_tokens", chat);
+    EXPECT_EQ(count("adaptive", config), told["input_tokens"]) << effort;
+    EXPECT_GT(count("adaptive", config), plain) << effort;
+    EXPECT_EQ(count("disabled", config), plain) << effort;
+    EXPECT_EQ(count(nullptr, config), plain) << effort;
+  }
+  for (const json& effort : {json("none"), json("hard"), json(3), json(json::object())}) {
+    json body = asked("Hello");
+    body["output_config"] = {{"effort", effort}};
+    for (const char* url : {kPath, kCount}) {
+      const BareReply reply = serving.post(url, body.dump());
+      EXPECT_EQ(reply.status, 400) << effort;
+      const json error = json::parse(reply.body)["error"];
+      EXPECT_EQ(error["type"], "invalid_request_error");
+      EXPECT_TRUE(error["message"].get<std::string>().starts_with(
+          "output_config.effort: expected low, medium, high, xhigh or max, found "))
+          << reply.body;
+    }
+  }
+}
+
 // A conversation that begins otherwise each time, of about 150 tokens.
 json other_question(int number) {
   std::string said;

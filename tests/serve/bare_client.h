@@ -85,12 +85,12 @@ class BareClient {
     }
     return true;
   }
-  // Whether it has come by now.
   // One more byte, and no others.
   void take_byte() {
     char byte = 0;
     if (receive_some(&byte, 1) == 1) input_ += byte;
   }
+  // Whether it has come by now.
   bool has_received(std::string_view text) const { return input_.find(text) != std::string::npos; }
   std::string take_all() {
     while (receive()) continue;
@@ -117,7 +117,7 @@ class BareClient {
       reply.body = take(std::min(length, input_.size()));
     } else {
       reply.body = take_all();
-      reply.is_whole = true;
+      reply.is_whole = !is_cut_;
     }
     return reply;
   }
@@ -144,6 +144,7 @@ class BareClient {
     char bytes[65536];
     const ssize_t count = receive_some(bytes, sizeof(bytes));
     if (count > 0) input_.append(bytes, size_t(count));
+    is_cut_ = count < 0;
     return count > 0;
   }
   std::string take(size_t count) {
@@ -168,6 +169,7 @@ class BareClient {
 
   int socket_ = -1;
   bool is_connected_ = false;
+  bool is_cut_ = false;  // It did not end in order.
   std::string input_;
 };
 

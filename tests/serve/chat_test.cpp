@@ -91,6 +91,11 @@ TEST(Chat, StreamsWhatItAnswersWhole) {
   EXPECT_TRUE(last.contains("timings") && last.contains("memory"));
   EXPECT_TRUE(events.back()["choices"].empty());
   EXPECT_GT(events.back()["usage"]["completion_tokens"].get<int>(), 0);
+  for (size_t index = 0; index + 1 < events.size(); ++index) {
+    EXPECT_EQ(events[index].at("usage"), json()) << "as OpenAI has it";
+  }
+  body["stream_options"]["include_usage"] = false;
+  for (const json& event : stream(serving, body)) EXPECT_FALSE(event.contains("usage"));
 }
 
 TEST(Chat, SeveralAnswersReadThePromptOnce) {
@@ -166,6 +171,33 @@ TEST(Chat, TellsProbabilities) {
   body.erase("top_logprobs");
   EXPECT_TRUE(serving.post_json(kPath, body)["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
                   .empty());
+}
+
+// The tokens of a stop text are none of the answer's.
+TEST(Chat, ProbabilitiesEndWithTheText) {
+  Serving serving;
+  for (const char* stop : {"is Paris", " is", "rance", "The", "."}) {
+    json body = question(kFrance);
+    body["logprobs"] = true;
+    body["stop"] = stop;
+    const json choice = serving.post_json(kPath, body)["choices"][0];
+    const std::string said = choice["message"]["content"];
+    EXPECT_EQ(said, std::string(kParis).substr(0, std::string(kParis).find(stop)));
+    std::string text;
+    for (const json& token : choice["logprobs"]["content"]) {
+      EXPECT_LT(text.size(), said.size()) << stop;
+      text += token["token"].get<std::string>();
+    }
+    EXPECT_TRUE(text.starts_with(said)) << stop << ": " << text;
+    json streamed = json::array();
+    for (const json& event : stream(serving, body)) {
+      for (const json& one : event["choices"]) {
+        if (one["logprobs"].is_null()) continue;
+        for (const json& token : one["logprobs"]["content"]) streamed.push_back(token);
+      }
+    }
+    EXPECT_EQ(streamed, choice["logprobs"]["content"]) << stop;
+  }
 }
 
 std::vector<sample::LogProbabilities> many_probabilities(int32_t count, int32_t top_count) {
@@ -306,6 +338,7 @@ TEST(Chat, RefusalsNameTheField) {
       {"messages", json::array()},
       {"messages", "hello"},
       {"stream", "yes"},
+      {"stream_options", true},
       {"samplers", json::array({"nothing"})},
       {"tool_choice", "required"},
       {"regex", "("},
@@ -314,6 +347,8 @@ TEST(Chat, RefusalsNameTheField) {
     const std::string expected = std::string(field) == "regex" ? "grammar" : field;
     EXPECT_EQ(refused(field, value), Refused(400, expected)) << field << " " << value;
   }
+  EXPECT_EQ(refused("stream_options", {{"include_usage", "true"}}),
+            Refused(400, "stream_options.include_usage"));
   EXPECT_EQ(refused("messages", json::array({{{"role", "user"}}})),
             Refused(400, "messages[0].content"));
   EXPECT_EQ(refused("messages", json::array({{{"role", "boss"}, {"content", "x"}}})),

@@ -6,7 +6,9 @@
 #include <numeric>
 #include <string>
 
+#include "serve/openai/completion_writer.h"
 #include "tests/scratch_folder.h"
+#include "tests/serve/events.h"
 #include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
@@ -51,16 +53,49 @@ TEST(Completion, SeveralPromptsAndAnswersHaveTheirIndices) {
   }
 }
 
-// Whole answers too: each number is within its limit, and all of them together are too many.
-TEST(Completion, MoreAnswersThanMayWaitAreToldThatTheQueueIsFull) {
+// Each number is within its limit, and all of them together are more than may wait.
+TEST(Completion, MoreAnswersThanMayWaitAreMadeOneAfterTheOther) {
   Serving serving;
-  const std::vector<std::string> prompts(128, "One");
-  const BareReply refused =
-      serving.post(kPath, json{{"prompt", prompts}, {"n", 16}, {"max_tokens", 1}}.dump());
-  EXPECT_EQ(refused.status, 429) << refused.body;
-  EXPECT_TRUE(refused.has("retry-after: 1\r\n"));
-  EXPECT_EQ(json::parse(refused.body)["error"]["code"], "queue_full");
-  EXPECT_EQ(serving.post(kPath, json{{"prompt", "One"}, {"max_tokens", 1}}.dump()).status, 200);
+  std::vector<std::string> prompts(128, "One");
+  prompts[127] = kPrompt;
+  const json body = {{"prompt", prompts}, {"n", 16}, {"max_tokens", 1}};
+  const json reply = serving.post_json(kPath, body);
+  ASSERT_EQ(reply["choices"].size(), 128u * 16);
+  const json alone = serving.post_json(kPath, {{"prompt", kPrompt}, {"max_tokens", 1}});
+  for (size_t index = 0; index < reply["choices"].size(); ++index) {
+    const json& choice = reply["choices"][index];
+    EXPECT_EQ(choice["index"], index);
+    EXPECT_EQ(choice["finish_reason"], "length");
+    if (index >= 127 * 16) {
+      EXPECT_EQ(choice["text"], alone["choices"][0]["text"]);
+    }
+  }
+  EXPECT_EQ(reply["usage"]["completion_tokens"], 128 * 16);
+}
+
+// The queue is as short as a server with many tenants makes it: what it refuses is tried again.
+TEST(Completion, AShortQueueMakesManyAnswersSlower) {
+  for (const int32_t places : {1, 2, 64}) {
+    Serving serving(SchedulerOptions{.running_max = places, .waiting_max = 1});
+    for (const bool is_stream : {false, true}) {
+      json body = {{"prompt", {kPrompt, "One", "Two"}}, {"n", 5}, {"max_tokens", 2}};
+      body["stream"] = is_stream;
+      const BareReply reply = serving.post(kPath, body.dump());
+      ASSERT_EQ(reply.status, 200) << reply.body;
+      if (!is_stream) {
+        EXPECT_EQ(json::parse(reply.body)["choices"].size(), 15u) << places;
+        continue;
+      }
+      EXPECT_EQ(reply.body.find("error"), std::string::npos) << reply.body;
+      std::vector<int> ends(15, 0);
+      for (const json& chunk : chunks_of(reply.body)) {
+        for (const json& choice : chunk["choices"]) {
+          if (choice["finish_reason"] == "length") ++ends[choice["index"].get<size_t>()];
+        }
+      }
+      EXPECT_EQ(ends, std::vector<int>(15, 1)) << places;
+    }
+  }
 }
 
 TEST(Completion, ProbabilitiesAreListsBesideEachOther) {
@@ -80,6 +115,126 @@ TEST(Completion, ProbabilitiesAreListsBesideEachOther) {
               logprobs["token_logprobs"][token]);
   }
   EXPECT_EQ(text, kParis);
+}
+
+// The lists of a stream's pieces, of one choice, one after the other.
+json streamed_lists(const std::string& events, int choice, std::string& text) {
+  json lists = json::object();
+  for (size_t at = 0, end; (end = events.find("\n\n", at)) != std::string::npos; at = end + 2) {
+    const json event = json::parse(events.substr(at + 6, end - at - 6), nullptr, false);
+    if (!event.is_object()) continue;
+    for (const json& one : event["choices"]) {
+      if (one["index"] != choice) continue;
+      text += one["text"].get<std::string>();
+      for (const auto& [name, list] : one["logprobs"].items()) {
+        for (const json& value : list) lists[name].push_back(value);
+      }
+    }
+  }
+  return lists;
+}
+
+// What is told of tokens beside a text that is told so far: they make up the text, and the last of
+// them at most goes on behind it.
+void expect_tokens_of(const std::string& text, const json& tokens, const std::string& where) {
+  std::string told;
+  for (size_t token = 0; token < tokens.size(); ++token) {
+    EXPECT_LT(told.size(), text.size()) << where << ": " << tokens;
+    told += tokens[token].get<std::string>();
+  }
+  EXPECT_TRUE(told.starts_with(text)) << where << ": " << tokens;
+}
+
+// A stop text is no part of the answer, and neither are its tokens; one that has the end of the
+// answer and the beginning of the stop text is told whole.
+TEST(Completion, ProbabilitiesEndWithTheText) {
+  Serving serving;
+  const std::string whole = kParis;
+  const std::string asked = std::string(kPrompt).substr(std::string("<|bos|>").size());
+  size_t within = 0;
+  for (size_t begin = 0; begin < whole.size(); ++begin) {
+    for (const size_t bytes : {size_t(1), size_t(3), size_t(9)}) {
+      const std::string stop = whole.substr(begin, bytes);
+      const size_t end = whole.find(stop);
+      for (const bool echoes : {false, true}) {
+        json body = {{"prompt", asked}, {"logprobs", 1}, {"echo", echoes}, {"stop", {stop}}};
+        const json choice = serving.post_json(kPath, body)["choices"][0];
+        const std::string prompt = echoes ? asked : "";
+        const std::string where = "'" + stop + "'";
+        EXPECT_EQ(choice["text"], prompt + whole.substr(0, end)) << where;
+        const json& told = choice["logprobs"];
+        std::string text;
+        json tokens = json::array();
+        // The first one of a prompt is before all texts, and in none.
+        for (size_t token = echoes ? 1 : 0; token < told["tokens"].size(); ++token) {
+          EXPECT_EQ(told["text_offset"][token], text.size()) << where << told;
+          text += told["tokens"][token].get<std::string>();
+          if (told["text_offset"][token] >= prompt.size()) tokens.push_back(told["tokens"][token]);
+        }
+        expect_tokens_of(whole.substr(0, end), tokens, where);
+        within += text.size() > prompt.size() + end;
+        EXPECT_EQ(told["token_logprobs"].size(), told["tokens"].size());
+        body["stream"] = true;
+        std::string streamed;
+        const json lists = streamed_lists(serving.post(kPath, body.dump()).body, 0, streamed);
+        for (const auto& [name, list] : told.items()) {
+          EXPECT_EQ(lists.value(name, json::array()), list) << where;
+        }
+        EXPECT_EQ(streamed, choice["text"]) << where;
+      }
+    }
+  }
+  EXPECT_GT(within, 0u) << "some stop text begins within a token";
+}
+
+// A token that is a part of a character stands where that begins, in prompts and in answers.
+TEST(Completion, OffsetsCountCharacters) {
+  const std::string text = "a\u00e9b\u20acc";
+  Serving serving;
+  const tokenize::Tokenizer& tokenizer = *serving.service().engine().tokenizer();
+  const std::vector<Token> tokens = tokenizer.encode(text, {.goes_on = true});
+  session::Answer answer{.text = text, .tokens = tokens};
+  json expected = json::array();
+  size_t characters = 0, parts = 0;
+  for (const Token token : tokens) {
+    const std::string_view piece = tokenizer.piece(token);
+    const bool is_part = (uint8_t(piece.front()) & 0xc0) == 0x80;
+    expected.push_back(characters - is_part);
+    parts += is_part;
+    for (const char byte : piece) characters += (uint8_t(byte) & 0xc0) != 0x80;
+    answer.probabilities.push_back({.chosen = {.token = token}});
+  }
+  ASSERT_GT(parts, 1u);
+  openai::CompletionWriter writer({.id = "x", .created = 1, .model = "m"},
+                                  {.tells_probabilities = true}, 1, &tokenizer);
+  std::string whole;
+  writer.end(std::span(&answer, 1), whole);
+  EXPECT_EQ(json::parse(whole)["choices"][0]["logprobs"]["text_offset"], expected);
+  const json body = {{"prompt", text}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}};
+  json told = serving.post_json(kPath, body)["choices"][0]["logprobs"]["text_offset"];
+  told.erase(0);  // The one that begins all texts.
+  EXPECT_EQ(told, expected);
+}
+
+// What is held back because a stop text may begin with it comes with its probabilities, in the end
+// too.
+TEST(Completion, StreamsHoldProbabilitiesBackWithTheText) {
+  Serving serving;
+  using Stops = std::vector<std::string>;
+  for (const Stops& stop : {Stops{"Fran\n"}, Stops{"capital of Norway", "of Spain"},
+                            Stops{"is Paris.\n"}, Stops{"France is"}}) {
+    const json body = {{"prompt", kPrompt}, {"logprobs", 0}, {"stop", stop}, {"stream", true}};
+    std::string text;
+    json tokens = json::array();
+    for (const json& chunk : chunks_of(serving.post(kPath, body.dump()).body)) {
+      for (const json& choice : chunk["choices"]) {
+        text += choice["text"].get<std::string>();
+        for (const json& token : choice["logprobs"]["tokens"]) tokens.push_back(token);
+      }
+      expect_tokens_of(text, tokens, stop.front());
+    }
+    EXPECT_EQ(text, stop.front() == "France is" ? "The capital of " : kParis);
+  }
 }
 
 // By what stands before it, how likely each token is but the first: from the engine's own logits.
@@ -186,23 +341,6 @@ TEST(Completion, EchoOfMeasuredTexts) {
   const json plain = serving.post_json(
       kPath, {{"prompt", "x"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}});
   EXPECT_EQ(plain["choices"][0]["logprobs"]["token_logprobs"][0], json());
-}
-
-// The lists of a stream's pieces, of one choice, one after the other.
-json streamed_lists(const std::string& events, int choice, std::string& text) {
-  json lists = json::object();
-  for (size_t at = 0, end; (end = events.find("\n\n", at)) != std::string::npos; at = end + 2) {
-    const json event = json::parse(events.substr(at + 6, end - at - 6), nullptr, false);
-    if (!event.is_object()) continue;
-    for (const json& one : event["choices"]) {
-      if (one["index"] != choice) continue;
-      text += one["text"].get<std::string>();
-      for (const auto& [name, list] : one["logprobs"].items()) {
-        for (const json& value : list) lists[name].push_back(value);
-      }
-    }
-  }
-  return lists;
 }
 
 TEST(Completion, StreamsTellPromptsBeforeAnswers) {

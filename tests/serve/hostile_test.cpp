@@ -428,6 +428,61 @@ TEST(Hostile, KeysAreWrittenNowhere) {
   EXPECT_EQ(log.find(wrong), std::string::npos) << log;
 }
 
+// Whatever API a stream is of: cut by its client in the middle of it, or of its head, nothing of it
+// goes on, and what it had is given back.
+TEST(Hostile, EveryStreamEndsWithItsClient) {
+  Serving serving({}, "", {.context_policy = ContextPolicy::shift});
+  serving.post_json("/v1/sessions", {{"id", "cut"}});
+  json chat = question("Hello");
+  chat["stream"] = true;
+  json endless = chat;
+  endless["ignore_eos"] = true;
+  json message = endless, several = endless, text = endless, lines = chat, generated = lines;
+  message["max_tokens"] = 1 << 30;
+  several.update({{"n", 3}, {"logprobs", true}, {"top_logprobs", 20}});
+  text.erase("messages");
+  text["prompt"] = "Hello";
+  json texts = text, response = text;
+  texts.update({{"prompt", {"One", "Two"}}, {"n", 16}, {"logprobs", 3}, {"echo", true}});
+  response.erase("prompt");
+  response["input"] = "Hello";
+  lines["options"] = {{"ignore_eos", true}, {"num_predict", -1}};
+  generated = lines;
+  generated.erase("messages");
+  generated["prompt"] = "Hello";
+  const std::pair<const char*, json> streams[] = {
+      {kChatPath, endless},        {kChatPath, several},
+      {"/v1/completions", text},   {"/v1/completions", texts},
+      {"/completion", text},       {"/v1/messages", message},
+      {"/v1/responses", response}, {"/v1/sessions/cut/generate", endless},
+      {"/api/chat", lines},        {"/api/generate", generated},
+  };
+  for (const auto& [path, body] : streams) {
+    for (const char* until : {"HTTP/1.1 200", "data: ", "\"created_at\""}) {
+      const bool is_lines = std::string_view(path).starts_with("/api/");
+      if (*until != 'H' && is_lines != (*until == '"')) continue;
+      BareClient cut = serving.client();
+      ASSERT_TRUE(cut.send(post_request(path, body.dump())));
+      ASSERT_TRUE(cut.wait_for(until)) << path;
+      cut.close();
+      EXPECT_TRUE(becomes_true([&] {
+        const SchedulerStats stats = serving.service().stats();
+        return stats.running + stats.waiting == 0;
+      })) << path;
+    }
+  }
+  EXPECT_TRUE(becomes_true([&] {
+    const json slots = json::parse(serving.get("/slots").body);
+    return std::ranges::none_of(slots, [](const json& slot) { return slot["is_processing"]; });
+  }));
+  EXPECT_EQ(json::parse(serving.get("/v1/sessions/cut").body)["messages"], json::array());
+  expect_alive(serving);
+  serving.service().ask([](Engine& engine) {
+    engine.cache().clear();
+    EXPECT_EQ(engine.memory().usage().used_bytes(), 0u);
+  });
+}
+
 // Attack 39: whatever was taken for a connection comes back with it.
 TEST(Hostile, ThousandsComeAndGo) {
   Serving serving;

@@ -27,14 +27,17 @@ class Serving {
   // The built-in model where `path` is empty, greedy unless a request says otherwise.
   explicit Serving(AppOptions options = {}, const std::string& path = "",
                    EngineOptions engine_options = {}, const http::Limits& limits = {},
-                   std::shared_ptr<const tls::ServerIdentity> tls = nullptr) {
+                   std::shared_ptr<const tls::ServerIdentity> tls = nullptr,
+                   const SchedulerOptions& scheduling = {}) {
     engine_ = cli::load_engine(path, std::move(engine_options)).value();
-    service_ = session::Service::start(engine_.get()).value();
+    service_ = session::Service::start(engine_.get(), scheduling).value();
     ServedModel model{.service = service_.get(), .name = "test-model", .created = 1780000000};
     model.sampling.temperature = 0;
     app_ = App::make(std::move(model), std::move(options)).value();
     listen(limits, std::move(tls));
   }
+  // The built-in model for so many at a time.
+  explicit Serving(const SchedulerOptions& scheduling) : Serving({}, "", {}, {}, {}, scheduling) {}
   // Of models that are loaded when they are asked for.
   explicit Serving(std::unique_ptr<ModelRegistry> models, AppOptions options = {},
                    const http::Limits& limits = {}) {

@@ -212,6 +212,24 @@ Checked<Ok> read_thinking(const Body& body, ChatRequest& request) {
   return Ok{};
 }
 
+// How much is to be thought: as `reasoning_effort` of chat completions, it is told to the template.
+// Where nothing is to be thought it is not: templates take it as the wish for some.
+Checked<Ok> read_effort(const Body& body, ChatRequest& request) {
+  constexpr std::string_view kEfforts[] = {"low", "medium", "high", "xhigh", "max"};
+  const json::Value* const config = body.find("output_config");
+  const json::Value* const effort = config == nullptr ? nullptr : config->find_set("effort");
+  if (effort == nullptr) return Ok{};
+  const auto word = effort->as_text();
+  if (!word || std::ranges::find(kEfforts, *word) == std::end(kEfforts)) {
+    return refuse_field("output_config.effort",
+                        "expected low, medium, high, xhigh or max, found {}", effort->describe());
+  }
+  if (request.reasons) {
+    request.variables.emplace_back("reasoning_effort", json::to_text(json::Value(*word)));
+  }
+  return Ok{};
+}
+
 // An assistant's message at the end is the beginning of the answer.
 void take_answer_begin(ChatRequest& request) {
   if (request.messages.empty()) return;
@@ -239,6 +257,7 @@ Checked<ChatRequest> read_messages_request(const Body& body) {
   CAIRN_TRY(read_tool_choice(body, request));
   CAIRN_TRY(read_thinking(body, request));
   take_answer_begin(request);
+  CAIRN_TRY(read_effort(body, request));
   if (request.messages.empty()) {
     return refuse_field("messages", "expected a message with content to answer, found none");
   }

@@ -306,6 +306,8 @@ asio::awaitable<void> Connection::send_rest(const Request& request, Reply& reply
     if (head != nullptr && !pieces.has_head) {
       pieces.has_head = true;
       pieces.is_chunked = wants_body && head->is_stream && !request.head.is_1_0;
+      // The end of the connection is that of the reply.
+      if (head->is_stream && request.head.is_1_0) stream_.reset_on_close(true);
       closes_ = closes_ || shared_->phase != ServerPhase::serving ||
                 (head->is_stream && request.head.is_1_0);
       const auto length = head->is_stream ? std::nullopt : std::optional(pieces.body.size());
@@ -333,9 +335,11 @@ asio::awaitable<void> Connection::send_rest(const Request& request, Reply& reply
     bool is_written = co_await write(pieces.wire);
     if (is_written && is_apart) is_written = co_await write(pieces.body);
     is_sent_ = is_written && has_ended;
+    if (is_sent_) stream_.reset_on_close(false);
     if (!is_written || has_ended) co_return;
     if (state == Reply::State::broken) {
       closes_ = true;
+      if (!pieces.is_chunked) close();
       co_return;
     }
   }

@@ -69,6 +69,12 @@ class Stream {
     if (tls_) std::tie(ignored) = co_await tls_->async_shutdown(kAwait);
     socket_.shutdown(Socket::shutdown_send, ignored);
   }
+  // Whether the client is told, where the connection is closed, that it is not for the end of what
+  // was sent. Unix sockets have no way to say so.
+  void reset_on_close(bool resets) {
+    boost::system::error_code ignored;
+    socket_.set_option(boost::asio::socket_base::linger(resets, 0), ignored);
+  }
   void close() {
     boost::system::error_code ignored;
     socket_.close(ignored);

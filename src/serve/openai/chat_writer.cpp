@@ -16,7 +16,9 @@ ChatWriter::ChatWriter(ObjectHead head, const ChatStyle& style, size_t choice_co
       style_(style),
       format_(format),
       probabilities_(choice_count, {{.top_count = style.top_count}, tokenizer}) {
-  std::string begin = json::to_text(object_json(head_, "chat.completion.chunk"));
+  json::Value object = object_json(head_, "chat.completion.chunk");
+  if (style_.tells_usage) object["usage"] = json::Value();  // Its own chunk has it.
+  std::string begin = json::to_text(object);
   begin.pop_back();
   chunk_begin_ = "data: " + begin + ",\"choices\":[{\"index\":";
 }

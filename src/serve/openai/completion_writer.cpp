@@ -26,9 +26,11 @@ class TokenPlaces {
   explicit TokenPlaces(std::string_view text) : rest_(text) {}
 
   size_t next(std::string_view piece) {
-    const size_t place = characters_;
+    size_t place = characters_;
     if (!rest_.starts_with(piece) && piece.starts_with(' ')) piece.remove_prefix(1);
     if (rest_.starts_with(piece)) {
+      // The rest of a character stands where that begins.
+      if (!piece.empty() && (uint8_t(piece[0]) & 0xc0) == 0x80 && place > 0) --place;
       characters_ += characters_in(piece);
       rest_.remove_prefix(piece.size());
     }
@@ -55,6 +57,10 @@ void CompletionWriter::Lists::cut(size_t count) {
   for (TextList* const list : {&tokens, &values, &tops, &offsets}) list->cut(count);
 }
 
+size_t CompletionWriter::Place::next(Token token) {
+  return std::exchange(characters, characters + characters_in(chat::as_utf8(text.push(token))));
+}
+
 CompletionWriter::CompletionWriter(ObjectHead head, CompletionStyle style, size_t choice_count,
                                    const tokenize::Tokenizer* tokenizer)
     : head_(std::move(head)),
@@ -63,7 +69,8 @@ CompletionWriter::CompletionWriter(ObjectHead head, CompletionStyle style, size_
       lists_(choice_count),
       held_(choice_count) {
   for (size_t choice = 0; choice < choice_count; ++choice) {
-    offsets_.push_back(style_.echo.empty() ? 0 : characters_in(echo_of(choice).text));
+    const size_t begin = style_.echo.empty() ? 0 : characters_in(echo_of(choice).text);
+    places_.push_back({begin, tokenize::Detokenizer(*tokenizer)});
     if (style_.tells_prompts()) held_[choice].emplace();
   }
 }
@@ -101,8 +108,7 @@ CompletionWriter::Lists CompletionWriter::prompt_lists(
 void CompletionWriter::add_answer(size_t choice,
                                   std::span<const sample::LogProbabilities> probabilities) {
   for (const sample::LogProbabilities& one : probabilities) {
-    add_token(one, offsets_[choice], lists_[choice]);
-    offsets_[choice] += characters_in(chat::as_utf8(tokenizer_->piece(one.chosen.token)));
+    add_token(one, places_[choice].next(one.chosen.token), lists_[choice]);
   }
 }
 
@@ -133,6 +139,7 @@ void CompletionWriter::add_choice(size_t choice, std::string_view text, const Li
 void CompletionWriter::chunk(size_t choice, std::string_view text, const Lists& lists,
                              const session::Answer* answer, std::string& out) const {
   json::Value object = object_json(head_, kKind);
+  if (style_.tells_usage) object["usage"] = json::Value();  // Its own chunk has it.
   if (answer != nullptr) {
     object["timings"] = timings_json(std::span(answer, 1), 1);
     object["memory"] = memory_json(*answer);

@@ -12,6 +12,7 @@
 
 #include "serve/answer_json.h"
 #include "serve/generation.h"
+#include "tokenize/detokenizer.h"
 #include "tokenize/tokenizer.h"
 
 namespace cairn::serve::openai {
@@ -55,6 +56,14 @@ class CompletionWriter final : public AnswerWriter {
 
     void cut(size_t count);
   };
+  // Of a token in the text: characters before it. Within a character it is where that begins; a
+  // token that gives no text takes no place.
+  struct Place {
+    size_t characters;
+    tokenize::Detokenizer text;
+
+    size_t next(Token token);
+  };
   const Echo& echo_of(size_t choice) const { return style_.echo[choice / style_.per_prompt]; }
   void add_token(const sample::LogProbabilities& probability, size_t offset, Lists& lists) const;
   Lists prompt_lists(size_t choice, const session::PromptProbabilities& probabilities) const;
@@ -74,10 +83,10 @@ class CompletionWriter final : public AnswerWriter {
   ObjectHead head_;
   CompletionStyle style_;
   const tokenize::Tokenizer* tokenizer_;
-  // By choice; of a stream, of tokens whose text has not been sent yet. And the characters of all
-  // before them.
+  // By choice; of a stream, of tokens whose text has not been sent yet. And where the next one
+  // stands.
   std::vector<Lists> lists_;
-  std::vector<size_t> offsets_;
+  std::vector<Place> places_;
   // Of a stream that tells prompts, by choice: pieces that wait for what stands before them; none
   // once that is written.
   std::vector<std::optional<std::string>> held_;
