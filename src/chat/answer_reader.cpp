@@ -1,6 +1,8 @@
 // Adding up events.
 #include "chat/answer_reader.h"
 
+#include <algorithm>
+
 namespace cairn::chat {
 
 AnswerReader::AnswerReader(const tokenize::Tokenizer* tokenizer, const ChatFormat& format,
@@ -37,7 +39,8 @@ void AnswerReader::push_text(std::string_view text, std::vector<OutputEvent>& ev
 
 void AnswerReader::settle() {
   const size_t settled = parser_.settled_bytes();
-  while (!unsettled_.empty() && unsettled_.front() < settled) unsettled_.pop_front();
+  const auto is_open = [settled](size_t begin) { return begin >= settled; };
+  unsettled_.erase(unsettled_.begin(), std::ranges::find_if(unsettled_, is_open));
 }
 
 void AnswerReader::finish(bool is_cut, std::vector<OutputEvent>& events) {

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,7 +55,7 @@ class AnswerReader {
   int32_t reasoning_tokens_ = 0;
   size_t pushed_bytes_ = 0;  // To the parser.
   // Of the last tokens, where they begin among these; within a character: where that begins.
-  std::deque<size_t> unsettled_;
+  std::vector<size_t> unsettled_;
 };
 
 }  // namespace cairn::chat
