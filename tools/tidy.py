@@ -67,8 +67,8 @@ COVERED_BY = [
     ("src/hub/{hugging_face,ollama_registry,remote_model}.cpp", "tests/hub/pull_test.cpp",
      "what hubs answer, to whoever pulls"),
     ("src/hub/transfers.cpp", "tests/hub/web_test.cpp", "single ones; several in download_test"),
-    ("src/terminal/{interrupt,line_editor}.cpp",
-     "tests/terminal_chat/terminal_chat_test.cpp", "on a pseudo-terminal"),
+    ("src/terminal/interrupt.cpp", "tests/terminal_chat/terminal_chat_test.cpp",
+     "on a pseudo-terminal"),
     ("src/terminal_chat/answer_printer.cpp", "tests/terminal_chat/terminal_chat_test.cpp",
      "likewise"),
     ("src/convert/{general,key_values,parameters,rope_factors,sentence_modules,shared_families,"
@@ -83,7 +83,6 @@ COVERED_BY = [
      "tests/route/program_test.cpp", "likewise"),
     ("src/serve/{field_table,openapi,refusal,reply_schema,reply_types}.cpp",
      "tests/serve/fields_test.cpp", "two tables, and what is made of them"),
-    ("src/serve/generation.cpp", "tests/serve/chat_test.cpp", "whole answers"),
     ("src/serve/http/connection.cpp", "tests/serve/server_test.cpp", "over bare sockets"),
     ("src/serve/{answer_json,answer_settings}.cpp", "tests/serve/chat_test.cpp",
      "requests and replies as they are sent"),

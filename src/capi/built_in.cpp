@@ -278,7 +278,7 @@ cairn_memory BuiltInEngine::memory() {
           .logs = usage.log_bytes,
           .warm = usage.warm_bytes,
           .weights = fixed.weights,
-          .scratch = fixed.plans + fixed.workspace};
+          .scratch = fixed.plans + fixed.workspace + usage.other_bytes};
 }
 
 cairn_plan BuiltInEngine::plan_prompt(std::span<const Token> tokens) {

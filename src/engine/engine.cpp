@@ -510,6 +510,13 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
   std::optional<std::chrono::milliseconds> patience;
   const bool is_alone = items.size() == 1 && !items.front().others_wait;
   if (!is_alone || !sequence_store_->is_ready()) patience = kStorePatience;
+  if (!patience && items.front().is_tried_again) {
+    sequence_store_->hurry();
+    // What waits to be sent to other machines is passed over; that is no disk.
+    store::SharedTier* const tier = sequence_store_->tier();
+    if (tier == nullptr || !tier->drain()) return report;
+    return stepper_->step(items, accept, observe, is_given_up);
+  }
   if (!sequence_store_->drain(patience)) return report;
   return stepper_->step(items, accept, observe, is_given_up);
 }
@@ -631,7 +638,12 @@ Status Engine::add_plans(const Selection& selection) {
                 "adapters: expected changes that the states' log has room for, found others");
   }
   const size_t bytes = plan_bytes(plans);
-  CHECK(bytes <= plan_bytes_max_);
+  if (bytes > plan_bytes_max_) {
+    return fail(ErrorCode::unsupported,
+                "adapters: expected plans of at most {} bytes, as those of all adapters together, "
+                "found {}",
+                plan_bytes_max_, bytes);
+  }
   CAIRN_TRY(runner_->add(selection.variant(), std::move(plans)));
   ready_.push_back({.selection = selection, .bytes = bytes});
   ready_bytes_ += bytes;

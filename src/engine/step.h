@@ -38,9 +38,10 @@ struct StepItem {
   // computed again. REQUIRES: the token is among the outputs, if any is accepted.
   bool keeps_hidden = false;
   std::span<const float> given = {};  // As BatchPart has them.
-  bool spares_shares = false;  // Of other tenants, where room is made: as PrefixCache has it.
-  bool others_wait = false;    // Jobs that are not in this step: then no slow disk is waited for.
-  bool is_answer = false;      // Rows of an answer; else of a prompt, which fast-1 rounds more.
+  bool spares_shares = false;   // Of other tenants, where room is made: as PrefixCache has it.
+  bool others_wait = false;     // Jobs that are not in this step: then no slow disk is waited for.
+  bool is_answer = false;       // Rows of an answer; else of a prompt, which fast-1 rounds more.
+  bool is_tried_again = false;  // Where memory is short: a step alone waits for no disk either.
 };
 
 // The rows of one item, in the order of its outputs; valid until the runner computes again.

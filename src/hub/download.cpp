@@ -67,6 +67,7 @@ class Download {
   Status fetch_ranges(PartialFile& partial);
   Status fetch_whole(PartialFile& partial, uint64_t& bytes);
   Status start(Chunk chunk, PartialFile& partial);
+  bool is_of_another(const Head& part) const;
   Status check_range(const Head& head, const Chunk& chunk) const;
   Status end(const Outcome& outcome, PartialFile& partial);
   Status retry(const Outcome& outcome, Clock::time_point started);
@@ -106,6 +107,18 @@ Status Download::find() {
   return Ok{};
 }
 
+// Whether a part says that it is of another content than the first answer was. A digest tells more
+// than what servers say, who may spell one file differently. Many have no ETag that If-Range takes,
+// and some do not look at If-Range.
+bool Download::is_of_another(const Head& part) const {
+  if (!file_.sha256.empty()) return false;
+  for (const char* const name : {"etag", "last-modified"}) {
+    const std::string_view before = head_.reply.head.field(name), now = part.field(name);
+    if (!before.empty() && !now.empty()) return unquoted(before) != unquoted(now);
+  }
+  return false;
+}
+
 // The way is asked for alone; the others go on from where they were.
 Status Download::find_again() {
   needs_find_ = false;
@@ -117,7 +130,7 @@ Status Download::find_again() {
 
 Status Download::check_range(const Head& head, const Chunk& chunk) const {
   CAIRN_TRY(const ContentRange range, parse_content_range(head.field("content-range")));
-  if (range.total != head_.bytes) return changed(file_);
+  if (range.total != head_.bytes || is_of_another(head)) return changed(file_);
   if (range.first == chunk.at && range.last == chunk.end - 1) return Ok{};
   return fail(ErrorCode::invalid_data, "{}: expected bytes {}-{}, found {}-{}",
               printable(file_.name), chunk.at, chunk.end - 1, range.first, range.last);

@@ -8,10 +8,12 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <system_error>
 
 #include "base/file.h"
+#include "base/machine/descriptor.h"
 #include "base/output_file.h"
 #include "base/printable.h"
 #include "gguf/split.h"
@@ -80,6 +82,57 @@ void name_by_path(KeptModel& model, const std::string& relative) {
                           .repo = model.repo,
                           .pick = model.file});
   }
+}
+
+// Safetensors that wait for the rest of them, or to be converted, below hf/OWNER/REPO[@REVISION];
+// nothing where it is another folder, or where the model is there already.
+std::optional<KeptModel> waiting_source(const fs::path& folder, const std::string& models_path) {
+  const fs::path relative = folder.lexically_relative(models_path);
+  const std::vector<fs::path> parts(relative.begin(), relative.end());
+  std::error_code error;
+  if (parts.size() != 5 || parts[0] != "hf" || parts[3] != kSourceFolder) return std::nullopt;
+  const std::string repo = parts[2].string(), name = parts[4].string();
+  if (name != repo.substr(0, repo.find('@')) || !fs::is_directory(folder, error)) {
+    return std::nullopt;
+  }
+  const fs::path above = folder.parent_path().parent_path();
+  if (fs::exists(above / (name + ".gguf"), error)) return std::nullopt;
+  KeptModel model{.keeper = Keeper::cairn, .is_partial = true};
+  name_by_path(model, (parts[0] / parts[1] / parts[2] / (name + ".gguf")).string());
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    model.paths.push_back(entry->path().string());
+    if (model.paths.back().ends_with(".gguf"))
+      return std::nullopt;  // A repository of its own kind.
+  }
+  measure(model);
+  model.paths = {folder.string()};
+  return model;
+}
+
+// What is being fetched, of a file or of all in a folder. Held until it is removed.
+Result<std::vector<Descriptor>> hold_all(const fs::path& path) {
+  constexpr std::string_view kChunks = ".partial.chunks";
+  std::vector<Descriptor> held;
+  const auto hold = [&](const std::string& whole) -> Status {
+    CAIRN_TRY(Descriptor one, hold_partial(whole));
+    held.push_back(std::move(one));
+    return Ok{};
+  };
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const std::string text = path.string();
+    CAIRN_TRY(
+        hold(text.ends_with(kPartial) ? text.substr(0, text.size() - kPartial.size()) : text));
+    return held;
+  }
+  for (auto entry = fs::recursive_directory_iterator(path, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    const std::string file = entry->path().string();
+    if (!file.ends_with(kChunks)) continue;
+    CAIRN_TRY(hold(file.substr(0, file.size() - kChunks.size())));
+  }
+  return held;
 }
 
 }  // namespace
@@ -170,14 +223,19 @@ Result<std::string> ModelFolder::folder_of(const ModelReference& reference) cons
 std::vector<KeptModel> ModelFolder::list() const {
   std::vector<KeptModel> models;
   std::error_code error;
-  auto entry = fs::recursive_directory_iterator(path_, error);
+  // A folder that may not be read hides what is in it, and nothing else.
+  auto entry =
+      fs::recursive_directory_iterator(path_, fs::directory_options::skip_permission_denied, error);
   size_t seen = 0;
   for (; !error && entry != fs::recursive_directory_iterator() && ++seen < kEntriesMax;
        entry.increment(error)) {
+    if (auto source = waiting_source(entry->path(), path_)) models.push_back(std::move(*source));
     std::string path = entry->path().string();
     const bool is_partial = path.ends_with(kPartial);
     const std::string whole = is_partial ? path.substr(0, path.size() - kPartial.size()) : path;
     if (is_partial ? !whole.ends_with(".gguf") : !is_first_file(path)) continue;
+    std::error_code missing;  // A folder, or a link that leads nowhere, is no model.
+    if (!fs::is_regular_file(path, missing)) continue;
     KeptModel model{.keeper = Keeper::cairn, .name = whole, .is_partial = is_partial};
     model.paths = is_partial ? std::vector<std::string>{path} : parts_of(path);
     name_by_path(model, fs::path(whole).lexically_relative(path_).string());
@@ -217,7 +275,17 @@ Status ModelFolder::remove(const KeptModel& model) const {
       return fail(ErrorCode::invalid_argument, "{}: expected a file in {}", path, path_);
     }
   }
+  std::vector<Descriptor> held;
   for (const std::string& path : model.paths) {
+    CAIRN_TRY(std::vector<Descriptor> more, hold_all(path));
+    for (Descriptor& one : more) held.push_back(std::move(one));
+  }
+  for (const std::string& path : model.paths) {
+    if (model.is_partial && fs::is_directory(path, error)) {
+      fs::remove_all(path, error);
+      if (error) return fail(ErrorCode::io, "{}: cannot remove: {}", path, error.message());
+      continue;
+    }
     const std::string whole =
         model.is_partial ? path.substr(0, path.size() - kPartial.size()) : path;
     for (const std::string_view ending : {"", ".json", ".partial", ".partial.chunks"}) {

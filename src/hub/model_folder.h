@@ -19,6 +19,10 @@
 
 namespace cairn::hub {
 
+// Beside what is converted from it: a folder for safetensors, in which one of the model's name has
+// the files.
+constexpr std::string_view kSourceFolder = "safetensors";
+
 // Where a model came from, and what its files were when they were checked.
 struct ModelRecord {
   std::string name;           // Its reference.
@@ -47,13 +51,14 @@ class ModelFolder {
   // Of the files of a reference. Errors: invalid_argument, for URLs that are none.
   Result<std::string> folder_of(const ModelReference& reference) const;
 
+  // With those that are only begun; of safetensors that are not converted yet the folder is named.
   std::vector<KeptModel> list() const;
 
   // Of the model whose first file has this path; nothing where there is none.
   Result<std::optional<ModelRecord>> read_record(const std::string& first_path) const;
   Status write_record(const std::string& first_path, const ModelRecord& record) const;
   // With its record, its unfinished files, and folders that are empty then. Errors: io;
-  // invalid_argument: it is not in this folder.
+  // invalid_argument: it is not in this folder; cancelled: another process is fetching it.
   Status remove(const KeptModel& model) const;
 
   // What an alias stands for: a reference or an absolute path; nothing where there is none.

@@ -41,12 +41,18 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
+// All below a folder; what may not be read hides what is in it, and nothing else.
+fs::recursive_directory_iterator walk(const fs::path& folder, std::error_code& error) {
+  return fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied,
+                                          error);
+}
+
 // Models in GGUF below a folder, which are no projectors: the first file of each.
 std::vector<fs::path> models_below(const fs::path& folder) {
   constexpr int kDepthMax = 3;
   std::vector<fs::path> files;
   std::error_code error;
-  auto entry = fs::recursive_directory_iterator(folder, error);
+  auto entry = walk(folder, error);
   for (; !error && entry != fs::recursive_directory_iterator() && files.size() < kEntriesMax;
        entry.increment(error)) {
     if (entry.depth() >= kDepthMax) entry.disable_recursion_pending();
@@ -192,7 +198,7 @@ std::vector<KeptModel> in_ollama(const std::string& folder) {
   };
   const fs::path manifests = fs::path(folder) / "manifests";
   std::error_code error;
-  auto entry = fs::recursive_directory_iterator(manifests, error);
+  auto entry = walk(manifests, error);
   size_t seen = 0;
   for (; !error && entry != fs::recursive_directory_iterator() && ++seen < kEntriesMax;
        entry.increment(error)) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -91,7 +92,30 @@ std::string head_line(const PartialFile::Terms& terms) {
                      hex_of(Sha256().add(terms.identity).finish()));
 }
 
+// How large the chunks are of which the lines tell, if they are of what the terms name; else 0.
+uint64_t chunk_bytes_in(std::string_view text, PartialFile::Terms terms) {
+  size_t begin = text.find(' ');
+  if (begin != text.npos) begin = text.find(' ', begin + 1);
+  if (begin == text.npos) return 0;
+  uint64_t bytes = 0;
+  const char* const end = text.data() + text.size();
+  (void)std::from_chars(text.data() + begin + 1, end, bytes);
+  terms.chunk_bytes = bytes;
+  return bytes > 0 && text.starts_with(head_line(terms)) ? bytes : 0;
+}
+
+Error is_taken(const std::string& path) {
+  return fail(ErrorCode::cancelled, "{}: another process is fetching it", path);
+}
+
 }  // namespace
+
+Result<Descriptor> hold_partial(const std::string& path) {
+  Descriptor chunks(
+      ::open((path + ".partial.chunks").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (chunks && ::flock(chunks.number(), LOCK_EX | LOCK_NB) != 0) return is_taken(path);
+  return chunks;
+}
 
 Status make_folders_for(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -113,8 +137,12 @@ Result<PartialFile> PartialFile::open(const std::string& path, const Terms& term
   CAIRN_TRY(make_folders_for(path));
   PartialFile file(path, terms);
   CAIRN_TRY(file.open_files());
-  if (terms.bytes > 0 && terms.chunk_bytes > 0) {
-    file.is_done_.resize(size_t((terms.bytes - 1) / terms.chunk_bytes + 1));
+  // Before anything is counted: the length is what a stranger says.
+  if (Status room = file.check_room(); !room) {
+    struct stat status = {};
+    const bool is_empty = ::fstat(file.data_.number(), &status) == 0 && status.st_size == 0;
+    if (is_empty) CAIRN_TRY(file.discard());  // Nothing was begun.
+    return room.error();
   }
   CAIRN_TRY(file.take_up());
   CAIRN_TRY(file.check_room());
@@ -125,9 +153,7 @@ Result<PartialFile> PartialFile::open(const std::string& path, const Terms& term
 Status PartialFile::open_files() {
   for (;;) {
     CAIRN_TRY(chunks_, open_file(chunks_path()));
-    if (::flock(chunks_.number(), LOCK_EX | LOCK_NB) != 0) {
-      return fail(ErrorCode::cancelled, "{}: another process is fetching it", path_);
-    }
+    if (::flock(chunks_.number(), LOCK_EX | LOCK_NB) != 0) return is_taken(path_);
     struct stat named = {}, opened = {};
     const bool is_named = ::stat(chunks_path().c_str(), &named) == 0;
     if (::fstat(chunks_.number(), &opened) != 0) return io_error(chunks_path(), "look at");
@@ -137,15 +163,23 @@ Status PartialFile::open_files() {
   return Ok{};
 }
 
+void PartialFile::set_chunks(uint64_t chunk_bytes) {
+  terms_.chunk_bytes = chunk_bytes;
+  const bool has_chunks = terms_.bytes > 0 && chunk_bytes > 0;
+  is_done_.assign(has_chunks ? size_t((terms_.bytes - 1) / chunk_bytes + 1) : 0, false);
+}
+
 Status PartialFile::take_up() {
+  const uint64_t wanted = terms_.chunk_bytes;
   CAIRN_TRY(const std::string text, read_file(chunks_path(), kChunksBytesMax));
-  const std::string head = head_line(terms_);
   struct stat status = {};
   if (::fstat(data_.number(), &status) != 0) return io_error(partial_path(), "look at");
-  const bool is_same = !is_done_.empty() && !terms_.identity.empty() && text.starts_with(head) &&
+  const uint64_t before = chunk_bytes_in(text, terms_);
+  const bool is_same = before > 0 && wanted > 0 && terms_.bytes > 0 && !terms_.identity.empty() &&
                        uint64_t(status.st_size) == terms_.bytes;
+  set_chunks(is_same ? before : wanted);
   if (!is_same) return begin_anew();
-  for (size_t begin = head.size(); begin < text.size();) {
+  for (size_t begin = text.find('\n') + 1; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     if (end == text.npos) break;
     size_t chunk = 0;

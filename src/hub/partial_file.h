@@ -21,11 +21,12 @@ class PartialFile {
  public:
   struct Terms {
     uint64_t bytes = 0;        // Of the whole; 0: not known, and nothing can be resumed.
-    uint64_t chunk_bytes = 0;  // But for the last one.
+    uint64_t chunk_bytes = 0;  // But for the last one; 0: there are none, nor what to resume.
     std::string identity;      // What the bytes are of: a digest, an ETag. Empty: not known.
   };
 
-  // Goes on where `path` was left, if that was for the same terms; else begins anew. Makes folders.
+  // Goes on where `path` was left, if that was for the same bytes, in chunks as large as they were
+  // then; else begins anew. Makes folders.
   // Errors: io; cancelled: another process has it; no_room: less on the disk than is missing.
   static Result<PartialFile> open(const std::string& path, const Terms& terms);
 
@@ -53,6 +54,7 @@ class PartialFile {
   std::string partial_path() const { return path_ + ".partial"; }
   std::string chunks_path() const { return path_ + ".partial.chunks"; }
   Status open_files();
+  void set_chunks(uint64_t chunk_bytes);
   Status take_up();
   Status begin_anew();
   Status check_room() const;
@@ -62,6 +64,10 @@ class PartialFile {
   Descriptor data_, chunks_;
   std::vector<bool> is_done_;
 };
+
+// Holds what is there of an unfinished file, so that nobody goes on with it meanwhile; none where
+// nothing is there. Errors: cancelled: another process is fetching it.
+Result<Descriptor> hold_partial(const std::string& path);
 
 // SHA-256 of a file, in hex.
 Result<std::string> sha256_of_file(const std::string& path,

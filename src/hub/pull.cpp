@@ -27,8 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside what is converted from it, in a folder of the repository's name, which the model gets.
-constexpr std::string_view kSourceFolder = "safetensors";
 constexpr std::string_view kSourceRecord = "source";
 
 std::vector<KeptModel> kept_by_others(const HubSettings& settings) {

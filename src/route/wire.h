@@ -48,8 +48,9 @@ class Wire : public std::enable_shared_from_this<Wire> {
   boost::asio::awaitable<std::string> open(client::ServerUrl url, const tls::ServerTrust* trust,
                                            NameLookup* names, double seconds) {
     arm(seconds);
-    boost::system::error_code error = boost::asio::error::host_not_found;
     const std::vector<Endpoint> endpoints = co_await endpoints_of(url, *names);
+    boost::system::error_code error;
+    if (endpoints.empty()) error = why_there_is_none();
     for (const Endpoint& endpoint : endpoints) {
       if (is_closed_) break;
       boost::system::error_code ignored;
@@ -118,6 +119,13 @@ class Wire : public std::enable_shared_from_this<Wire> {
     return error == boost::asio::error::no_descriptors ||
            error == boost::asio::error::no_buffer_space || error == boost::asio::error::no_memory ||
            error == boost::system::errc::too_many_files_open_in_system;
+  }
+  // Without descriptors no name is found either, whatever its machine does.
+  boost::system::error_code why_there_is_none() {
+    boost::system::error_code error, ignored;
+    socket_.open(boost::asio::generic::stream_protocol(boost::asio::ip::tcp::v4()), error);
+    socket_.close(ignored);
+    return is_of_this_machine(error) ? error : boost::asio::error::host_not_found;
   }
   boost::asio::awaitable<std::vector<Endpoint>> endpoints_of(const client::ServerUrl& url,
                                                              NameLookup& names) {

@@ -74,12 +74,14 @@ void Generation::listen(std::function<void()> wake) {
 
 http::Reply::State Generation::read(std::string& out) {
   // What takes the place of an answer that has ended is followed too: it may have ended already.
-  for (size_t ended = size_t(-1); ended != ended_count_ && !has_failed_;) {
-    ended = ended_count_;
+  // And where none is open any more, nobody's end would submit those that were put back.
+  for (bool goes_on = true; goes_on && !has_failed_;) {
+    const size_t ended_before = ended_count_;
     submit_more();
     for (size_t index = 0; index < choices_.size() && !has_failed_; ++index) {
       if (choices_[index].is_open()) follow(index, out);
     }
+    goes_on = ended_count_ > ended_before || (ended_count_ < choices_.size() && open_count() == 0);
   }
   if (has_failed_) return State::ended;
   if (ended_count_ < choices_.size()) return State::waiting;
@@ -126,6 +128,8 @@ void Generation::follow(size_t index, std::string& out) {
   }
   choice.has_ended = true;
   ++ended_count_;
+  // There may be room again: what was refused once does not make all others wait for each other.
+  open_max_ = std::min(open_max_ + 1, std::max(service_->running_max(), 1));
   metrics_->add_answer(*answer, choice.waited_seconds, seconds());
   answers_[index] = std::move(answer).value();
   if (is_stream) {

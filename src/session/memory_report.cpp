@@ -68,8 +68,8 @@ ProcessReport process_of(const Engine& engine, const memory::Usage& usage) {
                         .files = resident_file_bytes(),
                         // In a cache they are pages of a file.
                         .weights = engine.options().pack_cache.empty() ? fixed.weights : 0,
-                        .steps = fixed.plans + fixed.workspace,
-                        .conversations = usage.used_bytes() + usage.warm_bytes};
+                        .steps = fixed.plans + fixed.workspace + usage.other_bytes,
+                        .conversations = usage.used_bytes() - usage.other_bytes + usage.warm_bytes};
   process.rest = int64_t(process.resident) -
                  int64_t(process.files + process.weights + process.steps + process.conversations);
   return process;

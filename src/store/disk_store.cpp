@@ -155,10 +155,7 @@ Result<std::set<Sha256Digest>> DiskStore::saved_manifests() {
 bool DiskStore::learn_saved() {
   if (!folder_->have_saved_changed(known_times_)) return true;
   Result<std::set<Sha256Digest>> saved = saved_manifests();
-  if (!saved) {
-    known_times_.clear();
-    return false;
-  }
+  if (!saved) return false;
   saved_ = std::move(saved).value();
   const std::lock_guard lock(mutex_);
   index_.set_saved(saved_);
@@ -182,6 +179,12 @@ bool DiskStore::learn_uses() {
 // locked. False where that cannot be known.
 bool DiskStore::learn_from_others(Extent extent) {
   if (extent == Extent::everything) known_times_.clear();
+  if (learn_changes(extent)) return true;
+  known_times_.clear();  // Of what was listed some is not known: all is listed again.
+  return false;
+}
+
+bool DiskStore::learn_changes(Extent extent) {
   Result<std::vector<Sha256Digest>> manifests =
       folder_->list_changed(Place::manifests, known_times_);
   if (!manifests || !learn_saved()) return false;

@@ -157,7 +157,7 @@ class DiskStore : public RecordSource, public RecordPlace {
   void evict_for(uint64_t bytes, uint64_t room);
   Result<std::set<Sha256Digest>> saved_manifests();
   enum class Extent : uint8_t { changes, everything };
-  bool learn_saved(), learn_uses(), learn_from_others(Extent extent);
+  bool learn_saved(), learn_uses(), learn_changes(Extent extent), learn_from_others(Extent extent);
   void drop_covered(const Sha256Digest& name, const Chain& chain);
   Result<bool> save_name(const std::string& session, const Sha256Digest& name,
                          std::string_view note);

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <histedit.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <clocale>
 #include <csignal>
 #include <cstring>
+#include <cwchar>
 #include <filesystem>
 #include <iterator>
 #include <span>
@@ -40,6 +43,9 @@ constexpr char kPasteBegin[] = "\033[200~";
 constexpr std::wstring_view kPasteEnd = L"\033[201~";
 constexpr char kAskForMarks[] = "\033[?2004h";
 constexpr char kNoMarks[] = "\033[?2004l";
+
+// How often the size of the terminal is looked at while no key is pressed.
+constexpr int kLookAtSizeMilliseconds = 200;
 
 // A terminal that goes on asking for marks would put them into what is pasted to other programs. A
 // handler has no state: it knows standard output alone.
@@ -122,7 +128,12 @@ struct LineEditor::Editing {
   const char* prompt = "";
   bool was_interrupted = false;
   bool marks_pastes = false;  // The terminal says what is pasted.
-  size_t bytes_max = 0;       // Of the line.
+  int in = -1, out = -1;
+  winsize size = {};     // Of the terminal, as the editor knows it.
+  size_t bytes_max = 0;  // Of the line.
+
+  void follow_size();
+  bool wait_for_key();
 
   // Takes the file's lines, and keeps it for further ones where it is what it should be.
   void load_history(const std::string& path);
@@ -138,7 +149,13 @@ struct LineEditor::Editing {
     el_get(editor, EL_CLIENTDATA, &self);
     return *static_cast<Editing*>(self);
   }
-  static char* show_prompt(EditLine* editor) { return const_cast<char*>(of(editor).prompt); }
+  // Called before anything is drawn. The editor's own handler of a new size changes what is drawn
+  // from in the midst of drawing, on whatever thread the signal reaches, and breaks off writing.
+  static char* show_prompt(EditLine* editor) {
+    ::signal(SIGWINCH, SIG_DFL);
+    return const_cast<char*>(of(editor).prompt);
+  }
+  static int next_letter(EditLine* editor, wchar_t* letter);
   static unsigned char on_interrupt(EditLine* editor, int /*key*/) {
     of(editor).was_interrupted = true;
     return CC_NEWLINE;
@@ -159,6 +176,53 @@ struct LineEditor::Editing {
     return CC_REFRESH;
   }
 };
+
+// Between keys, when nothing is being drawn.
+void LineEditor::Editing::follow_size() {
+  winsize now = {};
+  if (::ioctl(out, TIOCGWINSZ, &now) != 0) return;
+  if (now.ws_col == size.ws_col && now.ws_row == size.ws_row) return;
+  size = now;
+  el_resize(editor);
+  // What the editor does next takes for granted that it knows what the terminal shows.
+  el_set(editor, EL_REFRESH);
+}
+
+// False: no key, and none comes any more.
+bool LineEditor::Editing::wait_for_key() {
+  pollfd input{.fd = in, .events = POLLIN, .revents = 0};
+  int wait = 0;  // What was typed in advance is not kept waiting.
+  for (;;) {
+    const int ready = ::poll(&input, 1, wait);
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+    follow_size();
+    wait = kLookAtSizeMilliseconds;
+  }
+}
+
+// 1: a letter; 0: the end; -1: an error. Bytes that are no letter are passed over.
+int LineEditor::Editing::next_letter(EditLine* editor, wchar_t* letter) {
+  Editing& self = of(editor);
+  std::mbstate_t state = {};
+  bool is_within = false;
+  while (self.wait_for_key()) {
+    char byte = 0;
+    const ssize_t got = ::read(self.in, &byte, 1);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got <= 0) return int(got);
+    size_t taken = std::mbrtowc(letter, &byte, 1, &state);
+    if (taken == size_t(-1)) {
+      // What was begun is no letter; the byte may begin another one.
+      state = {};
+      if (is_within) taken = std::mbrtowc(letter, &byte, 1, &state);
+      if (taken == size_t(-1)) state = {};
+    }
+    is_within = taken == size_t(-2);
+    if (taken <= 1) return 1;
+  }
+  return -1;
+}
 
 // The file is read by the name of what was opened and looked at, not by its own once more.
 void LineEditor::Editing::load_history(const std::string& path) {
@@ -218,6 +282,9 @@ LineEditor::LineEditor(std::FILE* in, std::FILE* out, std::string history_path)
   EditLine* editor = editing->editor;
   el_set(editor, EL_CLIENTDATA, editing.get());
   el_set(editor, EL_PROMPT, &Editing::show_prompt);
+  el_set(editor, EL_GETCFN, &Editing::next_letter);
+  editing->in = fileno(in);
+  editing->out = fileno(out);
   el_set(editor, EL_EDITOR, "emacs");
   el_set(editor, EL_SIGNAL, 1);
   el_set(editor, EL_SETTY, "-d", "-isig", nullptr);
@@ -254,6 +321,7 @@ LineEditor::Event LineEditor::read(const char* prompt, std::string& line, size_t
   editing_->prompt = prompt;
   editing_->bytes_max = bytes_max;
   editing_->was_interrupted = false;
+  (void)::ioctl(editing_->out, TIOCGWINSZ, &editing_->size);
   const bool is_plain = std::none_of(initial.begin(), initial.end(),
                                      [](unsigned char c) { return c < ' ' || c == 127; });
   if (is_plain && !initial.empty()) el_push(editing_->editor, initial.c_str());

@@ -1,6 +1,7 @@
 // Terminals, files and the line of progress.
 #include "terminal/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,35 @@ namespace {
 
 constexpr auto kFirstDraw = std::chrono::milliseconds(300);
 constexpr auto kDrawInterval = std::chrono::milliseconds(100);
+constexpr size_t kUsualColumns = 80;
+
+size_t columns_of(std::FILE* file) {
+  winsize size = {};
+  const bool is_known = ::ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col : kUsualColumns;
+}
+
+// At most: characters of three bytes and more may be two columns wide.
+size_t width_of(std::string_view text) {
+  size_t width = 0;
+  for (const char c : text) {
+    const auto byte = uint8_t(c);
+    width += byte >= 0xe0 ? 2 : (byte & 0xc0) != 0x80 ? 1 : 0;
+  }
+  return width;
+}
+
+// The end of a text that is wider than that.
+std::string end_of(std::string_view text, size_t columns) {
+  constexpr std::string_view kDots = "...";
+  if (width_of(text) <= columns) return std::string(text);
+  const bool has_dots = columns > kDots.size();
+  const size_t room = has_dots ? columns - kDots.size() : columns;
+  while (!text.empty() && (width_of(text) > room || (uint8_t(text.front()) & 0xc0) == 0x80)) {
+    text.remove_prefix(1);
+  }
+  return (has_dots ? std::string(kDots) : "") + std::string(text);
+}
 
 }  // namespace
 
@@ -56,7 +86,7 @@ Progress::Progress(std::string_view what, Unit unit)
 Progress::~Progress() {
   if (drawn_width_ == 0) return;
   // Blanks rather than an escape sequence: every terminal knows them.
-  const std::string blanks(drawn_width_, ' ');
+  const std::string blanks(std::min(drawn_width_, columns_of(stderr) - 1), ' ');
   std::fprintf(stderr, "\r%s\r", blanks.c_str());
   std::fflush(stderr);
 }
@@ -66,8 +96,12 @@ void Progress::update(uint64_t done, uint64_t total) {
   if (!is_shown_ || now < next_draw_) return;
   next_draw_ = now + kDrawInterval;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
-  std::string line = progress_line(what_, unit_, done, total, elapsed);
-  const size_t width = line.size();
+  // In the last column some terminals begin another line.
+  const size_t columns = columns_of(stderr) - 1;
+  std::string line = fitted_line(what_, progress_line("", unit_, done, total, elapsed), columns);
+  const size_t width = width_of(line);
+  // The terminal may have become narrower.
+  drawn_width_ = std::min(drawn_width_, columns);
   if (width < drawn_width_) line.append(drawn_width_ - width, ' ');
   drawn_width_ = width;
   std::fprintf(stderr, "\r%s", line.c_str());
@@ -86,6 +120,17 @@ std::string bar(uint64_t done, uint64_t total) {
 }
 
 }  // namespace
+
+std::string fitted_line(std::string_view what, std::string_view rest, size_t columns) {
+  constexpr size_t kWhatLeast = 12;
+  const size_t what_width = std::min(width_of(what), kWhatLeast);
+  // What comes last is told where there is room for it.
+  while (what_width + width_of(rest) > columns && rest.rfind(',') != rest.npos) {
+    rest = rest.substr(0, rest.rfind(','));
+  }
+  const size_t rest_width = std::min(width_of(rest), columns);
+  return end_of(what, columns - rest_width) + std::string(rest.substr(0, rest_width));
+}
 
 std::string progress_line(std::string_view what, Progress::Unit unit, uint64_t done, uint64_t total,
                           double elapsed_seconds) {

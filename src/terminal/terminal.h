@@ -70,5 +70,8 @@ class Progress {
 // of 0 is not known.
 std::string progress_line(std::string_view what, Progress::Unit unit, uint64_t done, uint64_t total,
                           double elapsed_seconds);
+// The line with another text before it, so that it is no wider than that: of `what` its end is
+// kept, of the line its beginning, so many of its parts as there is room for.
+std::string fitted_line(std::string_view what, std::string_view rest, size_t columns);
 
 }  // namespace cairn::terminal

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -256,6 +258,30 @@ TEST_F(Turns, UrgentAnswersHaveARowInEveryStep) {
   for (const Sampled* each : others) EXPECT_EQ(each->tokens.size(), 60u);
 }
 
+// Nor for prompts of others, whatever else is being answered.
+TEST_F(Turns, UrgentAnswersGiveNoRowToOtherPrompts) {
+  EngineOptions options = small_steps();
+  options.row_count_max = 2;
+  engine_ = load_engine(golden_path("llama", ".gguf"), options);
+  Scheduler scheduler(engine_.get());
+  std::vector<const Sampled*> urgent;
+  const Sampled& other = submit(scheduler, {.prompt = prompt(1, 3), .token_count = 60});
+  while (other.tokens.empty()) ASSERT_TRUE(scheduler.step());
+  for (uint32_t index = 2; index < 4; ++index) {
+    urgent.push_back(
+        &submit(scheduler, {.prompt = prompt(index, 3), .token_count = 40}, {.priority = 1}));
+  }
+  while (urgent[0]->tokens.empty() || urgent[1]->tokens.empty()) ASSERT_TRUE(scheduler.step());
+  const Sampled& late = submit(scheduler, {.prompt = prompt(9, 30), .token_count = 2});
+  while (!urgent[0]->has_ended && !urgent[1]->has_ended) {
+    const size_t before = urgent[0]->tokens.size() + urgent[1]->tokens.size();
+    ASSERT_TRUE(scheduler.step());
+    ASSERT_EQ(urgent[0]->tokens.size() + urgent[1]->tokens.size(), before + 2);
+  }
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(late.tokens.size(), 2u);
+}
+
 TEST_F(Turns, ClientsTakeTurnsWhateverTheyAskFor) {
   Scheduler scheduler(engine_.get(), {.running_max = 1});
   std::vector<const Sampled*> greedy;
@@ -460,6 +486,53 @@ TEST_F(HangingDiskTurns, AnAnswerWaitsForMemoryThatIsBeingWritten) {
   EXPECT_FALSE(other.error);
   const auto fresh = load_engine(golden_path("llama", ".gguf"), golden_options(KvType::f16));
   EXPECT_EQ(answer.digest, sampled_alone(*fresh, request).digest);
+}
+
+// One that is alone too: meanwhile it can be cancelled, and others may come.
+TEST_F(HangingDiskTurns, AnAnswerAloneDoesNotWaitWithinAStep) {
+  SequenceStore& store = *engine_->sequence_store();
+  while (!store.is_ready()) std::this_thread::yield();
+  Scheduler scheduler(engine_.get());
+  disk_.hang();
+  const Sampled& written = submit(scheduler, {.prompt = prompt(1, 130), .token_count = 10});
+  while (!written.has_ended) ASSERT_TRUE(scheduler.step());
+  disk_.wait_until_hanging();
+  engine_->cache().clear();
+  // A step that waited for the disk would end by this alone.
+  std::promise<void> has_ended;
+  std::atomic<bool> was_let_go = false;
+  std::thread rescue([&, ended = has_ended.get_future()] {
+    if (ended.wait_for(std::chrono::seconds(30)) == std::future_status::ready) return;
+    was_let_go = true;
+    disk_.let_go();
+  });
+  const SampledRequest request{.prompt = prompt(2, 40), .token_count = 120};
+  const Sampled& cancelled = submit(scheduler, request);
+  const auto stall = [&](const Sampled& answer) {
+    size_t before = 0;
+    for (int stalled_steps = 0; stalled_steps < 5 && !answer.has_ended;) {
+      before = answer.tokens.size();
+      EXPECT_TRUE(scheduler.step());
+      stalled_steps = before > 0 && answer.tokens.size() == before ? stalled_steps + 1 : 0;
+    }
+  };
+  stall(cancelled);
+  EXPECT_FALSE(cancelled.has_ended) << "memory was never short";
+  EXPECT_TRUE(
+      scheduler.cancel(JobId{int64_t(results_.size())}, fail(ErrorCode::cancelled, "not wanted")));
+  EXPECT_TRUE(cancelled.has_ended);
+  engine_->cache().clear();
+  const Sampled& answer = submit(scheduler, request);
+  stall(answer);
+  has_ended.set_value();
+  rescue.join();
+  EXPECT_FALSE(was_let_go) << "a step waited for the disk";
+  // What is written before the answer is tried again is not missed.
+  disk_.let_go();
+  while (store.stats().entries == 0) std::this_thread::yield();
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  ASSERT_FALSE(answer.error) << answer.error->message;
+  EXPECT_EQ(answer.tokens.size(), 120u);
 }
 
 TEST_F(Turns, TheQueueIsBounded) {

@@ -158,6 +158,16 @@ TEST_F(DownloadTest, AFileThatChangesInTheMidstIsNotMixed) {
   EXPECT_EQ(error_of("swap"), "a.gguf: the file has changed while it was fetched; try again");
 }
 
+// Servers that do not look at If-Range, or say nothing that it takes.
+TEST_F(DownloadTest, PartsOfAnotherContentAreNotMixed) {
+  for (const char* behaviour : {"other", "weak", "dated"}) {
+    EXPECT_EQ(error_of(behaviour, false),
+              "a.gguf: the file has changed while it was fetched; try again")
+        << behaviour;
+  }
+  EXPECT_NE(error_of("other").find("expected SHA-256"), std::string::npos);
+}
+
 // Another content under the same address, although the sizes are equal.
 TEST_F(DownloadTest, AnotherFileIsNotGoneOnWith) {
   options_.connections_max = 1;

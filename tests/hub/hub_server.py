@@ -97,7 +97,8 @@ class Storage(Handler):
     (stops), expired (403 to addresses that were used once), swap (the same, and the hub says
     another digest each time), page (a page of HTML), long (goes on beyond the range), gone (403
     always), later (the first request behind 100,000 bytes is answered "come much later"), busy (all
-    are)."""
+    are), other (behind 100,000 bytes parts are of another file of the same size, whatever If-Range
+    says), weak (the same with weak ETags), dated (the same with dates and no ETags)."""
     name = "storage"
 
     def answer(self, parts):
@@ -113,6 +114,9 @@ class Storage(Handler):
             data = b"<!DOCTYPE html>" + data[15:]
         asked = self.headers["Range"]
         first, end = ends_of(asked, len(data))
+        is_other = behaviour in ("other", "weak", "dated") and first >= 100000
+        if is_other:
+            data = data[::-1]
         probe = asked == "bytes=0-0"
         if behaviour == "gone":
             return self.reply(403)
@@ -130,7 +134,11 @@ class Storage(Handler):
         body = data[first:end]
         shown = (first + 1, end) if behaviour == "wide" and not probe else (first, end - 1)
         self.send_response(206)
-        self.send_header("ETag", '"' + hashlib.md5(data).hexdigest() + '"')
+        if behaviour == "dated":
+            self.send_header("Last-Modified", f"Mon, 0{1 + is_other} Jan 2024 00:00:00 GMT")
+        else:
+            weak = "W/" if behaviour == "weak" else ""
+            self.send_header("ETag", f'{weak}"{hashlib.md5(data).hexdigest()}"')
         self.send_header("Content-Range", f"bytes {shown[0]}-{shown[1]}/{total}")
         if behaviour == "long" and not probe:
             body += b"more"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hub/partial_file.h"
 #include "tests/hub/hub_server.h"
 
 namespace cairn::hub::model_folder_test {
@@ -52,6 +53,31 @@ TEST(ModelFolder, ListsWhatIsThereByNamesThatFindIt) {
   EXPECT_TRUE(ModelFolder(scratch.file("none")).list().empty());
 }
 
+// Who may read everything sees the same.
+TEST(ModelFolder, WhatMayNotBeReadHidesNothingElse) {
+  const ScratchFolder scratch;
+  std::string expected;
+  for (const char c : {'a', 'b', 'c', 'd', 'e', 'f'}) {
+    put(scratch.path(), std::string("hf/acme/") + c + "/x.gguf", "1");
+    std::filesystem::create_directories(scratch.path() / (std::string("hf/acme/0") + c));
+    expected += std::string("hf:acme/") + c + ":x.gguf\n";
+  }
+  std::filesystem::create_directories(scratch.path() / "hf/acme/a/folder.gguf");
+  std::filesystem::create_symlink("nowhere", scratch.path() / "hf/acme/a/link.gguf");
+  const auto set_permissions = [&](std::filesystem::perms permissions) {
+    for (const char c : {'a', 'b', 'c', 'd', 'e', 'f'}) {
+      std::filesystem::permissions(scratch.path() / (std::string("hf/acme/0") + c), permissions);
+    }
+  };
+  set_permissions(std::filesystem::perms::none);
+  std::string names;
+  for (const KeptModel& model : ModelFolder(scratch.path().string()).list()) {
+    names += model.name + "\n";
+  }
+  set_permissions(std::filesystem::perms::owner_all);
+  EXPECT_EQ(names, expected);
+}
+
 TEST(ModelFolder, RecordsAreReadAsTheyWereWritten) {
   const ModelRecord record{.name = "hf:acme/tiny:a.gguf",
                            .revision = "r",
@@ -93,6 +119,55 @@ TEST(ModelFolder, RemovesAModelAndNothingElse) {
   put(elsewhere.path(), "x.gguf", "1");
   EXPECT_FALSE(folder.remove({.name = "x", .paths = {elsewhere.file("x.gguf")}}));
   EXPECT_TRUE(std::filesystem::exists(elsewhere.file("x.gguf")));
+}
+
+// Their gigabytes are seen, and can be removed.
+TEST(ModelFolder, SafetensorsThatAreNotConvertedAreUnfinished) {
+  const ScratchFolder scratch;
+  put(scratch.path(), "hf/acme/new@v1/safetensors/new/config.json", "12");
+  put(scratch.path(), "hf/acme/new@v1/safetensors/new/1_Pooling/config.json", "1");
+  put(scratch.path(), "hf/acme/new@v1/safetensors/new/model.safetensors.partial", "123");
+  put(scratch.path(), "hf/acme/done/safetensors/done/model.safetensors", "1");
+  put(scratch.path(), "hf/acme/done/done.gguf", "1");
+  put(scratch.path(), "hf/safetensors/repo/a.gguf", "1");
+  put(scratch.path(), "hf/acme/safetensors/safetensors/other/a.txt", "1");
+  const ModelFolder folder(scratch.path().string());
+  std::string names;
+  for (const KeptModel& model : folder.list()) {
+    names += model.name + " " + std::to_string(model.bytes) + (model.is_partial ? " partial" : "") +
+             "\n";
+    if (model.is_partial) {
+      ASSERT_TRUE(folder.remove(model));
+    }
+  }
+  EXPECT_EQ(names,
+            "hf:acme/done:done.gguf 1\n"
+            "hf:acme/new@v1:new.gguf 6 partial\n"
+            "hf:safetensors/repo:a.gguf 1\n");
+  EXPECT_FALSE(std::filesystem::exists(scratch.file("hf/acme/new@v1")));
+  EXPECT_TRUE(std::filesystem::exists(scratch.file("hf/acme/done/safetensors/done")));
+}
+
+TEST(ModelFolder, WhatIsBeingFetchedIsNotRemoved) {
+  const ScratchFolder scratch;
+  const std::string model_path = scratch.file("hf/acme/tiny/a.gguf");
+  const std::string source_path = scratch.file("hf/acme/new/safetensors/new/model.safetensors");
+  const ModelFolder folder(scratch.path().string());
+  {
+    const PartialFile::Terms terms{.bytes = 10, .chunk_bytes = 4, .identity = "x"};
+    Result<PartialFile> model_file = PartialFile::open(model_path, terms);
+    Result<PartialFile> source_file = PartialFile::open(source_path, terms);
+    ASSERT_TRUE(model_file && source_file);
+    ASSERT_EQ(folder.list().size(), 2u);
+    for (const KeptModel& model : folder.list()) {
+      const Status removed = folder.remove(model);
+      ASSERT_FALSE(removed) << model.name;
+      EXPECT_EQ(removed.error().code, ErrorCode::cancelled);
+      EXPECT_NE(removed.error().message.find("another process is fetching it"), std::string::npos);
+    }
+  }
+  for (const KeptModel& model : folder.list()) EXPECT_TRUE(folder.remove(model)) << model.name;
+  EXPECT_FALSE(std::filesystem::exists(scratch.file("hf")));
 }
 
 TEST(ModelFolder, Aliases) {

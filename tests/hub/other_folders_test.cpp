@@ -41,6 +41,21 @@ TEST(OtherFolders, HuggingFacesLinksToBlobs) {
                 "hf:acme/tiny:b.gguf 1 2 \n");
 }
 
+TEST(OtherFolders, WhatMayNotBeReadHidesNothingElse) {
+  const ScratchFolder scratch;
+  const std::filesystem::path snapshot = scratch.path() / "models--acme--tiny/snapshots/new";
+  for (const char* name : {"0", "1", "2", "3"}) {
+    std::filesystem::create_directories(snapshot / name);
+    std::filesystem::permissions(snapshot / name, std::filesystem::perms::none);
+    put(snapshot, std::string(name) + ".gguf", "1");
+  }
+  const std::vector<KeptModel> models = in_hub_cache(scratch.path().string());
+  for (const char* name : {"0", "1", "2", "3"}) {
+    std::filesystem::permissions(snapshot / name, std::filesystem::perms::owner_all);
+  }
+  EXPECT_EQ(models.size(), 4u);
+}
+
 TEST(OtherFolders, LlamaCppsNamesAndUrls) {
   const ScratchFolder scratch;
   put(scratch.path(), "acme_tiny_a.gguf", "1");

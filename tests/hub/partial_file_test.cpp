@@ -58,7 +58,7 @@ TEST(PartialFile, OtherTermsBeginAnew) {
   EXPECT_EQ(done_after(kTerms), 4u);
   EXPECT_EQ(done_after({.bytes = 10, .chunk_bytes = 4, .identity = "y"}), 0u);
   EXPECT_EQ(done_after({.bytes = 11, .chunk_bytes = 4, .identity = "x"}), 0u);
-  EXPECT_EQ(done_after({.bytes = 10, .chunk_bytes = 5, .identity = "x"}), 0u);
+  EXPECT_EQ(done_after({.bytes = 10, .chunk_bytes = 0, .identity = "x"}), 0u);
   // What nobody can name is not gone on with.
   const PartialFile::Terms unknown{.bytes = 10, .chunk_bytes = 4, .identity = ""};
   EXPECT_EQ(done_after(unknown), 0u);
@@ -67,6 +67,27 @@ TEST(PartialFile, OtherTermsBeginAnew) {
     EXPECT_TRUE(file && write_text(*file, 0, "abcd") && file->finish_chunk(0));
   }
   EXPECT_EQ(PartialFile::open(path, unknown)->done_bytes(), 0u);
+}
+
+// Who asks for smaller parts since the way is bad keeps what is there.
+TEST(PartialFile, OtherChunksAreThoseOfBefore) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("a");
+  {
+    Result<PartialFile> file = PartialFile::open(path, kTerms);
+    ASSERT_TRUE(file && write_text(*file, 4, "efgh") && file->finish_chunk(1));
+  }
+  for (const uint64_t chunk_bytes : {1, 5, 100}) {
+    Result<PartialFile> file =
+        PartialFile::open(path, {.bytes = 10, .chunk_bytes = chunk_bytes, .identity = "x"});
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_EQ(file->chunk_count(), 3u);
+    EXPECT_EQ(file->chunk_end(1), 8u);
+    EXPECT_TRUE(file->is_done(1));
+    EXPECT_EQ(file->done_bytes(), 4u);
+  }
+  write_to(path + ".partial.chunks", "cairn-partial-1 10 0 x\n");
+  EXPECT_EQ(PartialFile::open(path, kTerms)->chunk_end(1), 8u);
 }
 
 TEST(PartialFile, DamagedListsOfChunksAreNotBelieved) {
@@ -115,6 +136,12 @@ TEST(PartialFile, WhatTheDiskHasNoRoomForIsNotBegun) {
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code, ErrorCode::no_room);
   EXPECT_NE(file.error().message.find("free on the disk"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  // More chunks than memory could count.
+  file = PartialFile::open(folder.file("a"),
+                           {.bytes = uint64_t(1) << 59, .chunk_bytes = 4096, .identity = "x"});
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, ErrorCode::no_room);
 }
 
 TEST(PartialFile, LinksAreNotFollowed) {

@@ -297,6 +297,17 @@ struct HeldNames {
   }
 };
 
+NameLookup::Addresses own_address(const std::string& port) {
+  NameLookup::Addresses addresses(1);
+  sockaddr_in place = {};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  place.sin_port = htons(uint16_t(std::stoi(port)));
+  std::memcpy(&addresses[0].bytes, &place, sizeof(place));
+  addresses[0].size = sizeof(place);
+  return addresses;
+}
+
 // Who asks for a name that nobody answers gets the next node, and a node with another name is not
 // held up; what is given up meanwhile ends.
 TEST(NodeLink, ANameThatNobodyAnswersIsANodeThatDoesNot) {
@@ -307,14 +318,7 @@ TEST(NodeLink, ANameThatNobodyAnswersIsANodeThatDoesNot) {
     std::unique_lock lock(held->mutex);
     ++held->asked_count;
     if (host == "held.example") held->changed.wait(lock, [&] { return !held->is_held; });
-    NameLookup::Addresses addresses(1);
-    sockaddr_in place = {};
-    place.sin_family = AF_INET;
-    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    place.sin_port = htons(uint16_t(std::stoi(number)));
-    std::memcpy(&addresses[0].bytes, &place, sizeof(place));
-    addresses[0].size = sizeof(place);
-    return addresses;
+    return own_address(number);
   };
   {
     Fleet fleet;
@@ -372,6 +376,30 @@ TEST(NodeLink, ARouterThatHasNoRoomSaysSo) {
     EXPECT_EQ(fleet.own_count(0), 0);
   }
   EXPECT_EQ(all_of(*sent(link, "/x")).second, "whole /x");
+}
+
+// Names are not found then: that says nothing of the nodes that have them.
+TEST(NodeLink, ARouterThatHasNoRoomSaysSoOfNodesWithNames) {
+  FakeNode node;
+  Fleet fleet;
+  const std::string port = node.url().substr(node.url().rfind(':'));
+  fleet.set_nodes(parse_nodes("list", "http://node.example" + port).value());
+  const auto finds = std::make_shared<std::atomic<bool>>(true);
+  const auto find = [finds](const std::string&, const std::string& number) {
+    return *finds ? own_address(number) : NameLookup::Addresses();
+  };
+  NodeLink link(&fleet, {.check_seconds = 3600, .find_addresses = find});
+  EXPECT_EQ(all_of(*sent(link, "/x")).second, "whole /x");
+  *finds = false;
+  {
+    const NoDescriptors none;
+    const auto reply = sent(link, "/x");
+    EXPECT_EQ(all_of(*reply).first, State::ended);
+    EXPECT_EQ(reply->head()->status, 503);
+    EXPECT_EQ(fleet.up_count(), 1);
+  }
+  EXPECT_EQ(all_of(*sent(link, "/x")).first, State::ended);
+  EXPECT_EQ(fleet.up_count(), 0) << "there is room, and nobody has this name";
 }
 
 TEST(NodeLink, BodiesOnTheirWayHaveALimit) {

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <filesystem>
 #include <random>
+#include <set>
 
 #include "tests/sanitized.h"
 #include "tests/store/store_bench.h"
@@ -253,6 +256,55 @@ TEST(Faults, WhatCannotBeOpenedNowLosesNothing) {
       other->write(*bench.snapshot_of(toy::read_text(bench.here, 90, 50)), Durability::cache)));
   EXPECT_GT(other->stats().evicted, 0u);
   EXPECT_EQ(bench.restored(tokens_of(chat)), chat.length());
+}
+
+// Cannot open the first of some files that is asked for, once.
+class OnceClosedCalls : public FileCalls {
+ public:
+  int open_at(int folder, const char* name, int flags, mode_t mode) override {
+    if (!closed.contains(name)) return FileCalls::open_at(folder, name, flags, mode);
+    closed.clear();
+    errno = EMFILE;
+    return -1;
+  }
+  std::set<std::string> closed;
+};
+
+// What was listed beside a manifest that could not be opened is looked at again: else nobody would
+// see which records it needs.
+TEST(Faults, WhatIsListedBesideWhatCannotBeOpenedIsNotForgotten) {
+  OnceClosedCalls calls;
+  StoreBench bench(toy::mixed_model());
+  auto other =
+      DiskStore::open({.path = bench.options.path, .free_bytes_min = 0, .calls = &calls}).value();
+  // Conversations of another program; this one saves them too, with other states on the way.
+  constexpr int32_t kCount = 4;
+  std::vector<memory::Sequence> chats;
+  const auto turn = [&](int32_t number) {
+    memory::Sequence& chat = chats[size_t(number)];
+    EXPECT_TRUE(bool(other->write(*bench.snapshot_of(chat), Durability::cache)));
+    EXPECT_TRUE(bool(bench.here.read(chat, memory::toy::tokens(40, 2))));
+  };
+  for (int32_t number = 0; number < kCount; ++number) {
+    chats.push_back(toy::read_text(bench.here, 66, number));
+    memory::Sequence saved = bench.here.memory->new_sequence(toy::kVariant);
+    ASSERT_TRUE(bool(bench.here.read(saved, tokens_of(chats.back()), {20})));
+    turn(number);
+    ASSERT_TRUE(bool(bench.store->save(std::to_string(number), *bench.snapshot_of(saved))));
+  }
+  // What was changed just now was changed an hour ago.
+  for (const std::string& path : bench.files("manifests")) {
+    const std::filesystem::path file = path, folder = file.parent_path();
+    calls.closed.insert(file.filename().string());
+    const auto time = std::filesystem::last_write_time(folder);
+    std::filesystem::last_write_time(folder, time - std::chrono::hours(1));
+  }
+  turn(0);
+  EXPECT_TRUE(calls.closed.empty());
+  for (int32_t number = 0; number < kCount; ++number) turn(number);
+  EXPECT_EQ(other->stats().entries, uint64_t(2 * kCount)) << "each turn replaced those before it";
+  bench.reopen();
+  EXPECT_EQ(bench.store->verify()->bad_sequences, 0u);
 }
 
 // Each user may have less than the disk.

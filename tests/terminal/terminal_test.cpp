@@ -31,6 +31,24 @@ TEST(Progress, LinesSayHowFarAndHowLong) {
             "checking [################] 10 of 10 operations");
 }
 
+// A line that is drawn over has to be one line.
+TEST(Progress, LinesFitTheTerminal) {
+  const std::string name = "...e-Model-Name-8B-Instruct-Q4_K_M.gguf";
+  const std::string rest = progress_line("", Progress::Unit::transfer, 1ull << 30, 3ull << 30, 100);
+  EXPECT_EQ(fitted_line("a.gguf", rest, 79), "a.gguf" + rest);
+  EXPECT_EQ(fitted_line(name, rest, 79),
+            "...t-Q4_K_M.gguf [#####-----------] 1.0 GiB of 3.0 GiB, 10 MiB/s, 3:20 min left");
+  EXPECT_EQ(fitted_line(name, rest, 60),
+            "..._K_M.gguf [#####-----------] 1.0 GiB of 3.0 GiB, 10 MiB/s");
+  for (size_t columns = 0; columns < 120; ++columns) {
+    EXPECT_LE(fitted_line(name, rest, columns).size(), columns);
+    // Two columns each.
+    const std::string wide =
+        fitted_line("\u6a21\u578b\u6a21\u578b\u6a21\u578b\u6a21\u578b", "", columns);
+    EXPECT_LE(wide.size(), 3 * columns / 2);
+  }
+}
+
 TEST(TextOut, FilesGetExactBytes) {
   const ScratchFolder folder;
   std::FILE* file = std::fopen(folder.file("out").c_str(), "wb");

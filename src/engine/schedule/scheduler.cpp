@@ -82,10 +82,14 @@ bool Scheduler::cancel(JobId id, Error why) {
   return false;
 }
 
-// What waits for that gives its memory back then, and what was read for a job that has gone.
-bool Scheduler::is_being_written() const {
+// What waits to be written gives it back then, and what was read for a job that has gone; if it has
+// not just now.
+bool Scheduler::does_memory_come_back() const {
   SequenceStore* const store = engine_->sequence_store();
-  return store != nullptr && (store->holds_memory() || store->collect());
+  if (store == nullptr) return false;
+  const size_t used_bytes = engine_->memory().usage().used_bytes();
+  return store->holds_memory() || store->collect() ||
+         engine_->memory().usage().used_bytes() < used_bytes;
 }
 
 bool Scheduler::has_work() const {
@@ -228,7 +232,7 @@ bool Scheduler::make_room(const ScheduledJob& job, size_t bytes, int32_t& runnin
     const bool lacks_place = !tenants_.has_place(job, running_count, options_.running_max);
     if (!lacks_place && has_room(job, bytes)) return true;
     if (running_count == 0) {
-      const bool will_have_more = is_being_written();
+      const bool will_have_more = does_memory_come_back();
       waits_for_disk_ |= will_have_more;
       return reading_count == 0 && !will_have_more;
     }
@@ -384,29 +388,31 @@ int64_t Scheduler::spare_bytes(const ScheduledJob& job) const {
   return int64_t(free_bytes + evictable_bytes(job)) - int64_t(promised_bytes(job));
 }
 
-// Whether some prompt is as urgent as some answer. REQUIRES: there is an answer.
-bool Scheduler::may_read_beside() const {
-  int32_t least = std::numeric_limits<int32_t>::max();
-  for (const ScheduledJob* job : answering_) least = std::min(least, job->terms.priority);
-  return std::ranges::any_of(
-      queue_, [&](const ScheduledJob* job) { return job->step_priority() >= least; });
+// Of the rows that answers could have, those that stay for prompts: these take none from an answer
+// that is more urgent. REQUIRES: the most urgent answers come first.
+int32_t Scheduler::rows_beside_answers(int32_t free_rows) const {
+  if (queue_.empty()) return 0;
+  const auto urgent = std::ranges::max_element(queue_, {}, &ScheduledJob::step_priority);
+  const auto may_wait = [&](const ScheduledJob* answer) {
+    return answer->terms.priority <= (*urgent)->step_priority();
+  };
+  const auto count =
+      std::ranges::count_if(answering_.begin(), answering_.begin() + free_rows, may_wait);
+  const int32_t most =
+      free_rows == 1 ? int32_t(stats_.steps % 2) : std::min(kPromptRowsMin, free_rows / 2);
+  return std::min(most, int32_t(count));
 }
 
 // Each answer has a row in every step. Where a step has fewer rows, those go on that have waited
 // longest, and prompts are read beside them, or in turn where there is one row: else an answer that
 // began later would wait for the end of one that began before.
 int32_t Scheduler::choose_answers(int32_t free_rows) {
-  const bool is_crowded = int32_t(answering_.size()) >= free_rows;
-  int32_t rows = free_rows;
-  if (is_crowded && may_read_beside()) {
-    rows -= free_rows == 1 ? int32_t(stats_.steps % 2) : std::min(kPromptRowsMin, free_rows / 2);
-  }
-  if (int32_t(answering_.size()) > rows) {
+  if (int32_t(answering_.size()) >= free_rows) {
     std::ranges::stable_sort(answering_, [](const ScheduledJob* a, const ScheduledJob* b) {
       if (a->terms.priority != b->terms.priority) return a->terms.priority > b->terms.priority;
       return a->turn < b->turn;
     });
-    answering_.resize(size_t(rows));
+    answering_.resize(size_t(free_rows - rows_beside_answers(free_rows)));
   }
   for (ScheduledJob* job : answering_) {
     job->turn = ++turn_count_;
@@ -499,6 +505,7 @@ void Scheduler::compute() {
       items_.push_back(share.job->lane()->next(share.row_count));
       items_.back().spares_shares = follows_kin(share) || tenants_.spares_shares(*share.job);
       items_.back().others_wait = jobs_.size() > shares_.size();
+      items_.back().is_tried_again = true;
     }
     const auto begin = Clock::now();
     const auto take = [this](size_t item, const StepOutputs& outputs) {
@@ -529,7 +536,7 @@ void Scheduler::compute() {
       preempt(first);
       continue;
     }
-    if (is_full && is_being_written()) {
+    if (is_full && does_memory_come_back()) {
       waits_for_disk_ = true;
       shares_.erase(shares_.begin());
       continue;

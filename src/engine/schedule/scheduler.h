@@ -114,13 +114,13 @@ class Scheduler {
   void read_stored(ScheduledJob& job);
   bool give_up_reading(ScheduledJob& job);
   bool wait_for_disk();
-  bool is_being_written() const;
+  bool does_memory_come_back() const;
   size_t evictable_bytes(const ScheduledJob& job) const;
   bool has_room(const ScheduledJob& job, size_t bytes) const;
   int64_t spare_bytes(const ScheduledJob& job) const;
   size_t promised_bytes(const ScheduledJob& beside) const;
   void choose_rows();
-  bool may_read_beside() const;
+  int32_t rows_beside_answers(int32_t free_rows) const;
   int32_t choose_answers(int32_t free_rows);
   void choose_drafts();
   int32_t take_outputs(ScheduledJob& job, const StepOutputs& outputs);
