@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -25,6 +24,7 @@
 #include "tests/listener.h"
 #include "tests/scratch_folder.h"
 #include "tests/serve/bare_client.h"
+#include "tests/wait_until.h"
 
 namespace cairn::route::hostile_node_test {
 namespace {
@@ -36,18 +36,9 @@ using serve::get_request;
 using serve::post_request;
 using State = http::Reply::State;
 using test::send_all;
+using test::wait_until;
 
 constexpr size_t kMiB = size_t(1) << 20;
-
-template <class Condition>
-bool wait_until(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 // A node whose checks succeed, and which says to all else what its script says.
 class ScriptedNode {

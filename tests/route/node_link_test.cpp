@@ -21,22 +21,14 @@
 #include <vector>
 
 #include "serve/http/server.h"
+#include "tests/wait_until.h"
 
 namespace cairn::route::node_link_test {
 namespace {
 
 namespace http = serve::http;
 using State = http::Reply::State;
-
-template <class Condition>
-bool wait_until(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
+using test::wait_until;
 
 struct Counts {
   std::atomic<size_t> made_bytes = 0;

@@ -2,7 +2,6 @@
 // loaded nodes are passed over, dead ones replaced with the same bits, streams pass as they come.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/cli/run_program.h"
@@ -18,6 +16,7 @@
 #include "tests/serve/bare_client.h"
 #include "tests/serve/certificates.h"
 #include "tests/serve/server_program.h"
+#include "tests/wait_until.h"
 
 namespace cairn::route::program_test {
 namespace {
@@ -28,7 +27,7 @@ using serve::BareReply;
 using serve::get_request;
 using serve::post_request;
 using serve::ServerProgram;
-using std::chrono::steady_clock;
+using test::wait_until;
 
 constexpr char kChat[] = "/v1/chat/completions";
 
@@ -84,16 +83,6 @@ double metric(const ServerProgram& server, const std::string& name) {
     sum += std::atof(line.c_str() + line.rfind(' '));
   }
   return sum;
-}
-
-template <class Condition>
-bool wait_until(Condition condition) {
-  const auto end = steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  return true;
 }
 
 struct Fleet {
