@@ -106,10 +106,10 @@ void submit(session::Service& service, Gate& before, Gate& behind) {
 // again at once: nobody is left whose end would do it.
 TEST(Generation, WhatIsRefusedAfterAllOthersEndedIsSubmittedAgain) {
   const auto engine = cli::load_engine("", {}).value();
+  Gate before, behind;  // The service's thread passes them to its end.
   const auto service =
       session::Service::start(engine.get(), {.running_max = 3, .waiting_max = 3}).value();
   // One place is left for answers.
-  Gate before, behind;
   submit(*service, before, behind);
   ModelMetrics metrics;
   std::vector<session::AnswerOrder> orders(4, order(*engine));
@@ -152,10 +152,10 @@ TEST(Generation, WhatIsRefusedAfterAllOthersEndedIsSubmittedAgain) {
 // When the others have gone, answers are made side by side again.
 TEST(Generation, AQueueThatWasFullOnceMakesTheRestNoSlower) {
   const auto engine = cli::load_engine("", {}).value();
+  Gate before, behind;  // The service's thread passes them to its end.
   const auto service =
       session::Service::start(engine.get(), {.running_max = 4, .waiting_max = 4}).value();
   // Two places are left.
-  Gate before, behind;
   submit(*service, before, behind);
   for (int count = 0; count < 3; ++count) {
     (void)service->answer(order(*engine), {.priority = -1});
