@@ -24,7 +24,8 @@ SLICE = 24             # Tests of one process: enough to share its start, few en
 TEST_SECONDS = 600     # Of one test.
 OUTPUT_LINES = 200     # Of a failure; the end says most.
 WHY_LINES = 12         # Of these, what is said once more behind the names of what failed.
-EXPECTED = re.compile(r":\d+: Failure$")  # Above what GoogleTest expected and what it found.
+# Above what GoogleTest expected and what it found, or what a sanitizer says.
+EXPECTED = re.compile(r":\d+: Failure$|==ERROR: \w+Sanitizer: |: runtime error: ")
 STARTED = re.compile(r"^\[ RUN      \] (\S+)$")
 ENDED = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] (\S+?)(?:, where .*)? \((\d+) ms\)$")
 OUTCOMES = {"       OK ": "passed", "  FAILED  ": "failed", "  SKIPPED ": "skipped"}

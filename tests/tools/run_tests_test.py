@@ -76,12 +76,15 @@ class RunTestsTest(unittest.TestCase):
             report.add("p.A.expects", "failed",
                        [*noise, "a.cpp:7: Failure", "Expected: 1", "Found: 2", *noise])
             report.add("script", "failed", [*noise, "ValueError: no"])
+            report.add("p.B.reads", "failed",
+                       [*noise, "==1==ERROR: AddressSanitizer: heap-use-after-free", *noise])
             report.finish()
         end = printed.getvalue().split("Failed:\n")[1].splitlines()
         self.assertEqual(end[:4], ["  p.A.expects", "    a.cpp:7: Failure", "    Expected: 1",
                                    "    Found: 2"])
+        self.assertEqual(end[end.index("  p.B.reads") + 1],
+                         "    ==1==ERROR: AddressSanitizer: heap-use-after-free")
         script = end.index("  script")
-        self.assertEqual(script, 1 + run_tests.WHY_LINES)
         self.assertEqual(end[script + run_tests.WHY_LINES], "    ValueError: no")
         self.assertEqual(end[script + 1], "    noise 19")
 
