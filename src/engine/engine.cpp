@@ -56,6 +56,21 @@ FixedBytes count_plans(const Plans& plans, const Backend& backend) {
 // Plans of selections that are kept for whoever comes back to one.
 constexpr size_t kReadyMax = 8;
 
+// While several conversations share steps, they wait for the disk no longer than this.
+constexpr std::chrono::milliseconds kStorePatience(20);
+
+// What waits to be written or sent holds memory that a step may need more; whether there was any.
+// A step of several, or beside others that wait, has a moment's patience with the disk. One that is
+// alone waits for all of it; or for none of it, where it is tried again.
+bool take_back(SequenceStore& store, std::span<const StepItem> items) {
+  const bool is_alone = items.size() == 1 && !items.front().others_wait;
+  if (!is_alone || !store.is_ready()) return store.drain(kStorePatience);
+  if (!items.front().is_tried_again) return store.drain();
+  store.hurry();
+  // What waits to be sent to other machines is passed over; that is no disk.
+  return store.tier() != nullptr && store.tier()->drain();
+}
+
 size_t minus(size_t bytes, size_t taken) {
   return bytes - std::min(bytes, taken);
 }
@@ -69,9 +84,6 @@ size_t default_memory_budget(const MemoryRoom& room, const FixedBytes& fixed, si
   const size_t addresses = minus(room.address_bytes, fixed.weights + fixed.plans + fixed.workspace);
   return std::min(half, addresses / 4 * 3 / std::max<size_t>(group_count, 1));
 }
-
-// While several conversations share steps, they wait for the disk no longer than this.
-constexpr std::chrono::milliseconds kStorePatience(20);
 
 Result<const BackendType*> find_backend(std::string_view name) {
   std::string known;
@@ -496,8 +508,6 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
       made, {.row_count_max = options_.row_count_max, .output_count_max = options_.row_count_max});
 }
 
-// What waits to be written holds memory that others may need more. Who computes alone waits for the
-// disk; several do not.
 Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
                                 StepObserver observe, StepGivenUp is_given_up) {
   if (sequence_store_ == nullptr) return stepper_->step(items, accept, observe, is_given_up);
@@ -506,18 +516,7 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
   Result<StepReport> report = stepper_->step(items, accept, observe, is_given_up);
   sequence_store_->end_step(report ? prompt : store::ComputedTokens());
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
-  if (!is_full) return report;
-  std::optional<std::chrono::milliseconds> patience;
-  const bool is_alone = items.size() == 1 && !items.front().others_wait;
-  if (!is_alone || !sequence_store_->is_ready()) patience = kStorePatience;
-  if (!patience && items.front().is_tried_again) {
-    sequence_store_->hurry();
-    // What waits to be sent to other machines is passed over; that is no disk.
-    store::SharedTier* const tier = sequence_store_->tier();
-    if (tier == nullptr || !tier->drain()) return report;
-    return stepper_->step(items, accept, observe, is_given_up);
-  }
-  if (!sequence_store_->drain(patience)) return report;
+  if (!is_full || !take_back(*sequence_store_, items)) return report;
   return stepper_->step(items, accept, observe, is_given_up);
 }
 
